@@ -3,7 +3,7 @@
     python benches/rank.py DATA [--out OUT] [--train] [--threads N] [--triples N]
 
 DATA has `kg-bert/data/umls` and the encoder `minilm`. OUT is the output folder of engraft after the command above. What is done is what KG-BERT's
-`run_bert_link_prediction.py` does: each held-out triple's subject and object are replaced by every entity, what the graph states is left out, one pass scores
+`run_bert_link_prediction.py` does, but for the score, which is the difference of both logits and not that of true alone: each held-out triple's subject and object are replaced by every entity, what the graph states is left out, one pass scores
 each triple, rows are padded to the longest of their batch, and a batch is one question's candidates.
 
 Without --train the weights are those that engraft trained (OUT/retrain/model), so that both score the same: told are the time of either, the largest difference of a
@@ -31,6 +31,7 @@ class Graph:
         self.relations = {key: text for key, text in lines(folder / "relation2text.txt")}
         self.parts = {part: [tuple(row[:3]) for row in lines(folder / f"{part}.tsv")] for part in ["train", "dev", "test"]}
         self.entities = list(self.texts)
+        self.shown = set(self.parts["train"])
         self.stated = {triple for triples in self.parts.values() for triple in triples}
         encode = lambda text: tokenizer.encode(text, add_special_tokens=False)
         self.ids = {key: encode(text) for key, text in self.texts.items()}
@@ -53,11 +54,11 @@ class Graph:
 
     def corrupted(self, triple, rng):
         side = 0 if rng.random() <= 0.5 else 2
-        shown, found = set(self.parts["train"]), []
+        found = []
         while len(found) < 5:
             other = list(triple)
             other[side] = rng.choice(self.entities)
-            if other[side] != triple[side] and tuple(other) not in shown:
+            if other[side] != triple[side] and tuple(other) not in self.shown:
                 found.append(tuple(other))
         return found
 
@@ -188,6 +189,7 @@ def main():
             compared += 1
             differ += rank != row["rank"]
             largest = max(largest, abs(score - row["score"]))
+    assert compared, "engraft asked for none of these triples: is OUT its folder?"
     print(json.dumps({"ranked_s": round(took, 1), **told(found)}))
     print(json.dumps({"compared": compared, "ranks_that_differ": differ, "largest_difference_of_a_score": largest}))
 

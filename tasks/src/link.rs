@@ -6,6 +6,9 @@
 pub mod schema;
 pub mod write;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 
@@ -64,15 +67,15 @@ impl Question {
     }
 }
 
-/// Questions of one entity, with the same candidates.
+/// Questions of one entity, or of one pair of entities, with the same candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// The column.
     pub slot: Slot,
     /// Different questions as triples, with any answer; sorted.
     pub stems: Vec<Triple>,
-    /// Who may answer.
-    pub candidates: Vec<u32>,
+    /// Who may answer; the same list for all groups that have all.
+    pub candidates: Arc<[u32]>,
     /// The questions, each with the place of its stem.
     pub questions: Vec<(Question, usize)>,
 }
@@ -123,21 +126,34 @@ pub struct Room {
     pub candidates: Candidates,
     /// Draws candidates.
     pub seed: RngKey,
+    /// Most triples of a group, unless one question has more candidates.
+    pub together: usize,
 }
 
 impl Room {
     /// Puts questions together whose candidates are the same, in an order that depends on the questions alone.
     #[must_use]
     pub fn groups(&self, mut questions: Vec<Question>) -> Vec<Group> {
-        questions.sort_unstable_by_key(|question| (question.asked_of(), question.triple, question.row));
+        questions.sort_unstable_by_key(|question| (question.asked_of(), question.stem(), question.row));
         let together = |one: &Question, other: &Question| {
             one.asked_of() == other.asked_of()
                 && (one.slot == Slot::Relation || self.candidates == Candidates::All)
         };
-        questions.chunk_by(together).map(|questions| self.group(questions)).collect()
+        let all: [Arc<[u32]>; 2] = [self.entities, self.relations].map(|most| (0..most).collect());
+        let mut groups = Vec::new();
+        for questions in questions.chunk_by(together) {
+            let candidates = all[usize::from(questions[0].slot == Slot::Relation)].len();
+            let stems = (self.together / candidates.max(1)).max(1);
+            // Sorted, so that those of a stem stand together.
+            let of_stems: Vec<&[Question]> =
+                questions.chunk_by(|one, other| one.stem() == other.stem()).collect();
+            groups.extend(of_stems.chunks(stems).map(|some| self.group(&some.concat(), &all)));
+        }
+        groups
     }
 
-    fn group(&self, questions: &[Question]) -> Group {
+    /// `all` has all entities, and all relations.
+    fn group(&self, questions: &[Question], all: &[Arc<[u32]>; 2]) -> Group {
         let mut stems: Vec<Triple> = questions.iter().map(Question::stem).collect();
         stems.sort_unstable();
         stems.dedup();
@@ -146,9 +162,9 @@ impl Room {
             questions.iter().map(|&asked| (asked, stem(&asked))).collect();
         let (first, _) = questions[0];
         let candidates = match (first.slot, self.candidates) {
-            (Slot::Relation, _) => (0..self.relations).collect(),
-            (_, Candidates::All) => (0..self.entities).collect(),
-            (_, Candidates::Sampled(most)) => self.drawn(first, most),
+            (Slot::Relation, _) => Arc::clone(&all[1]),
+            (_, Candidates::All) => Arc::clone(&all[0]),
+            (_, Candidates::Sampled(most)) => self.drawn(first, most).into(),
         };
         Group { slot: first.slot, stems, candidates, questions }
     }
@@ -157,7 +173,7 @@ impl Room {
     fn drawn(&self, question: Question, most: u32) -> Vec<u32> {
         let seed = self.seed.named(question.slot.name()).at(question.row.into());
         let others = self.entities.saturating_sub(1);
-        let (mut moved, mut drawn) = (std::collections::BTreeMap::new(), vec![question.answer()]);
+        let (mut moved, mut drawn) = (BTreeMap::new(), vec![question.answer()]);
         // Fisher and Yates, of which only what was moved is remembered.
         for place in 0..most.min(others) {
             let left = u64::from(others - place);
@@ -207,8 +223,8 @@ pub fn some(rows: &[u32], most: Option<u64>, seed: RngKey) -> Vec<usize> {
     places
 }
 
-/// A false triple for each of `triples`: its subject or object is that of another triple of the part `train`, and no triple of the graph says it. Fewer where nothing false
-/// is found.
+/// A false triple for each of `triples`: its subject or object is that of another triple of the part `train`, and no triple of the graph says it. Also for how many
+/// none was found.
 ///
 /// # Errors
 /// When the settings do not fit the graph.
@@ -217,7 +233,7 @@ pub fn false_ones(
     triples: &[Triple],
     same: Same,
     seed: RngKey,
-) -> Result<Vec<Triple>, Error> {
+) -> Result<(Vec<Triple>, u64), Error> {
     let config = Config {
         sampler: Corruption::Uniform,
         slots: vec![Slot::Subject, Slot::Object],
@@ -232,7 +248,8 @@ pub fn false_ones(
         .iter()
         .zip(0..)
         .flat_map(|(&triple, index)| sampler.negatives_of(triple, 0, index, &mut counts));
-    Ok(drawn.map(|negative| negative.triple).collect())
+    let drawn = drawn.map(|negative| negative.triple).collect();
+    Ok((drawn, counts.gave_up))
 }
 
 #[cfg(test)]
@@ -242,7 +259,7 @@ mod tests {
     use super::*;
 
     fn room(candidates: Candidates) -> Room {
-        Room { entities: 5, relations: 2, candidates, seed: RngKey::new(1) }
+        Room { entities: 5, relations: 2, candidates, seed: RngKey::new(1), together: 100 }
     }
 
     fn asked(slot: Slot) -> Vec<Question> {
@@ -257,7 +274,7 @@ mod tests {
         let first = &groups[0];
         assert_eq!((first.stems.as_slice(), first.len()), (&[[0, 0, 0], [0, 1, 0]][..], 10));
         let of: Vec<(u32, usize)> = first.questions.iter().map(|(asked, stem)| (asked.row, *stem)).collect();
-        assert_eq!(of, [(2, 0), (3, 1), (0, 1)]);
+        assert_eq!(of, [(2, 0), (0, 1), (3, 1)]);
         let triples: Vec<Triple> = first.triples().collect();
         assert_eq!(&triples[..3], &[[0, 0, 0], [0, 1, 0], [0, 0, 1]]);
         let scores: Vec<f32> = (0_u8..10).map(f32::from).collect();
@@ -265,9 +282,12 @@ mod tests {
         assert_eq!(answers[1], ([0, 1, 1], 3.0));
         let own = triples.iter().skip(1).step_by(2).copied();
         assert!(answers.iter().map(|(triple, _)| *triple).eq(own));
+        let one = Room { together: 9, ..room(Candidates::All) }.groups(asked(Slot::Object));
+        assert_eq!(one.iter().map(Group::len).collect::<Vec<_>>(), [5, 5, 5], "a stem each");
+        assert_eq!(one.iter().map(|group| group.questions.len()).collect::<Vec<_>>(), [1, 2, 1]);
         let relations = room(Candidates::Sampled(1)).groups(asked(Slot::Relation));
         assert_eq!(relations.len(), 4);
-        assert!(relations.iter().all(|group| group.candidates == [0, 1]));
+        assert!(relations.iter().all(|group| *group.candidates == [0, 1]));
     }
 
     #[test]
@@ -278,7 +298,7 @@ mod tests {
             for group in &groups {
                 let [(question, 0)] = group.questions[..] else { panic!("one question") };
                 assert_eq!(group.candidates[0], question.answer());
-                let mut different = group.candidates.clone();
+                let mut different = group.candidates.to_vec();
                 different.sort_unstable();
                 different.dedup();
                 assert_eq!(different.len(), 1 + most.min(4) as usize, "{:?}", group.candidates);
@@ -316,8 +336,9 @@ mod tests {
         assert!(stated.has([0, 0, 2]) && stated.has([3, 0, 2]) && stated.has([2, 1, 0]));
         assert!(!stated.has([2, 0, 0]));
         assert!(!Stated::new(&corpus, Same::Ids).has([3, 0, 2]));
-        let found = false_ones(&corpus, &[[0, 0, 2], [0, 0, 1]], Same::Texts, RngKey::new(3)).unwrap();
-        assert_eq!(found.len(), 2);
+        let (found, gave_up) =
+            false_ones(&corpus, &[[0, 0, 2], [0, 0, 1]], Same::Texts, RngKey::new(3)).unwrap();
+        assert_eq!((found.len(), gave_up), (2, 0));
         assert!(found.iter().all(|&triple| !stated.has(triple)), "{found:?}");
     }
 

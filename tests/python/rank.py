@@ -15,6 +15,15 @@ triples = [(row["subject"], row["relation"], row["object"]) for row in rows]
 known = set(triples)
 slots = {"subject": 0, "relation": 1, "object": 2}
 
+table = pq.read_table(out / "triples/relations.parquet").to_pylist()
+numbers = {row["key"]: row["id"] for row in table}
+stated = set(triples)
+for subject, relation, object_ in triples:
+    row = table[relation]
+    turned = [relation] if row["symmetric"] else []
+    turned += [] if row["inverse"] is None else [numbers.get(row["inverse"], row["inverse"])]
+    stated |= {(object_, other, subject) for other in turned}
+
 candidates = defaultdict(list)
 for row in pq.read_table(out / "rank/candidates.parquet").to_pylist():
     candidates[row["triple"], row["side"]].append(row)
@@ -33,7 +42,7 @@ def ranked(file):
         for c in of:
             other = list(triple)
             other[slots[side]] = c["candidate"]
-            assert c["stated"] or tuple(other) not in known, "what the table has is stated"
+            assert c["stated"] == (tuple(other) in stated), "what the table has is stated, or its inverse, and nothing else"
         others = [c for c in of if c is not own[0]]
         for kind, some in [("", [c for c in others if not c["stated"]]), ("raw_", others)]:
             above = sum(c["score"] > row["score"] for c in some)
@@ -85,6 +94,10 @@ for kind, sides in scores["categories"].items():
     for side, said in sides.items():
         of = ((triple, row) for (triple, asked), row in entities.items() if asked == side)
         check(said, (row for triple, row in of if kinds[triples[triple][1]] == kind))
+leaks = {row["held"] for row in pq.read_table(out / "split/leaks.parquet").to_pylist()}
+for (triple, _), row in entities.items():
+    assert (triple in leaks) == (row["given_away"] not in (None, "suspected")), row
+assert sum(scores["given_away"].values()) == len({row["triple"] for row in entities.values() if row["given_away"]})
 relations = ranked("relation_ranks.parquet")
 assert len(relations) == scores["triples"]
 check(scores["relation_prediction"], relations.values())

@@ -17,12 +17,18 @@ fn ranks_and_their_means_are_what_another_implementation_counts() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path();
     for (by, from) in [("triplet", "retrain"), ("relation", "retrain"), ("similarity", "encoder")] {
-        ranking(out, &format!("{{ by = \"{by}\", from = \"{from}\", max_triples = 40, best = 4000000000 }}"))
-            .ok();
+        ranking(
+            out,
+            &format!(
+                "{{ by = \"{by}\", from = \"{from}\", max_triples = 40, same = \"ids\", best = 4000000000 }}"
+            ),
+        )
+        .ok();
         python("rank.py", out);
         let scores = json(out.join("rank/rank.json"));
         assert_eq!((&scores["by"], &scores["triples"]), (&by.into(), &40.into()), "{scores}");
         let classified = &scores["triple_classification"];
+        assert_eq!(classified["valid_negatives"], "drawn");
         assert_eq!((&classified["stated"], &classified["negatives"]), (&40.into(), &"drawn".into()));
         let share = |key: &str| classified[key].as_f64().unwrap();
         assert!(
@@ -92,6 +98,13 @@ fn a_preset_is_a_config_that_owns_its_folder() {
     run(&["status", "--preset", "world"]).ok();
     let unknown = run(&["plan", "--preset", "worlds"]).output();
     assert!(unknown.text().contains("there is no preset \"worlds\""), "{}", unknown.text());
+    for args in
+        [&["--config", "x.toml", "plan", "--preset", "world"][..], &["diff", "a", "b", "--preset", "world"]]
+    {
+        let both = Engraft::plain(args, &out).output();
+        assert_ne!(both.code(), Some(0));
+        assert!(both.text().contains("--preset"), "{}", both.text());
+    }
     let without =
         Engraft::plain(&["plan", "rank", "--preset", "kg-bert"], &folder.path().join("kg")).output();
     assert!(without.text().contains("--data"), "{}", without.text());

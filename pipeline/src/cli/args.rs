@@ -311,7 +311,7 @@ Examples:
     /// Answers SQL over the artifacts: triples, entities, counts, scores and more, as tables
     #[cfg(feature = "query")]
     Query(Asked),
-    /// Writes a first engraft.toml into this folder
+    /// Writes a first engraft.toml into this folder, which extends the preset `kimera` or another (--preset)
     #[command(after_help = "Examples:\n  engraft init\n  engraft init --preset kam-bert")]
     Init,
     /// Prints the whole config, every default stated

@@ -19,6 +19,7 @@ pub(super) const FILE: &str = "engraft.toml";
 /// # Errors
 /// When the working folder or the config cannot be read.
 pub(super) fn settle(command: &mut Command) -> anyhow::Result<()> {
+    meant(command)?;
     if matches!(
         command.subcommand,
         Subcommand::Fetch { .. }
@@ -63,6 +64,32 @@ pub(super) fn settle(command: &mut Command) -> anyhow::Result<()> {
             None => is_found.then(|| folder.join("out")),
         };
     }
+    Ok(())
+}
+
+/// Refuses a preset where a config is named as well, or where none is read.
+///
+/// # Errors
+/// Says what to leave out.
+fn meant(command: &Command) -> anyhow::Result<()> {
+    let Common { config, preset: named, .. } = &command.common;
+    // The grammar sees this only where both stand on the same side of the subcommand.
+    anyhow::ensure!(
+        config.is_none() || named.is_none(),
+        "--preset stands in place of --config: give one of them, or a config that extends the preset"
+    );
+    let takes_none = matches!(
+        command.subcommand,
+        Subcommand::Fetch { .. }
+            | Subcommand::Diff { .. }
+            | Subcommand::Encode { .. }
+            | Subcommand::Completions { .. }
+            | Subcommand::Man { .. }
+    );
+    anyhow::ensure!(
+        named.is_none() || !takes_none,
+        "--preset goes with subcommands that read a config, which this one does not: leave it out"
+    );
     Ok(())
 }
 

@@ -62,7 +62,9 @@ impl Origin {
         let remedy = match (&was.path, was.config.strip_prefix(PRESET)) {
             (Some(_), _) => format!("say --config {}", was.config),
             (None, Some(preset)) => format!("say --preset {preset}"),
-            (None, None) if self.name.starts_with(PRESET) => "leave --preset out".to_owned(),
+            (None, None) if self.name.starts_with(PRESET) => {
+                "leave --preset out, in a folder without an engraft.toml".to_owned()
+            }
             (None, None) => "leave --config out".to_owned(),
         };
         let out = path.parent().unwrap_or(Path::new(".")).display().to_string();

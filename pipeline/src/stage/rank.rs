@@ -14,11 +14,13 @@ use base::whole::write_whole;
 use kg::split::Part;
 use model::eval::link::Rank;
 use rayon::iter::{IntoParallelRefIterator, ParallelExtend, ParallelIterator};
+use tasks::builder::Form;
 use tasks::link::write::{Candidate, Place};
 use tasks::link::{Group, Question, Room, Stated, some, write};
 use tasks::sample::{Slot, Triple};
 use tasks::shard::items::Encoder;
 use tasks::shard::write::Held;
+use tasks::token::encode::EncodedTexts;
 
 use super::compute::Compute;
 use super::encoder::Base;
@@ -44,9 +46,6 @@ const RELATIONS: &str = "relation_ranks.parquet";
 
 /// The best candidates.
 const BEST: &str = "candidates.parquet";
-
-/// Triples that are scored in one go, unless one question has more.
-const TOGETHER: usize = 1 << 16;
 
 /// The stage.
 #[derive(Debug)]
@@ -87,6 +86,7 @@ impl Ranking {
         asked: &[(Triple, u32)],
         scorer: &dyn Scorer,
         given_away: &BTreeMap<u32, &'static str>,
+        besides: usize,
         context: &Context,
     ) -> anyhow::Result<Vec<Answered>> {
         let room = Room {
@@ -94,6 +94,7 @@ impl Ranking {
             relations: u32::try_from(graph.corpus.relations.len())?,
             candidates: self.config.candidates,
             seed: self.seed("candidates"),
+            together: scorer.together(),
         };
         let questions = self
             .config
@@ -104,14 +105,14 @@ impl Ranking {
         context.record("questions", self.config.slots.len() * asked.len());
         context.record("triples_scored", groups.iter().map(Group::len).sum::<usize>());
         context.progress().unit("triples");
-        context.progress().total_rows(groups.iter().map(Group::len).sum::<usize>() as u64);
+        context.progress().total_rows((groups.iter().map(Group::len).sum::<usize>() + besides) as u64);
         let (mut answers, mut from) = (vec![], 0);
         while from < groups.len() {
             let mut end = from + 1;
             let mut triples = groups[from].len();
             // Of one slot, so that a scorer knows what is asked.
             while let Some(next) = groups.get(end).filter(|next| next.slot == groups[from].slot) {
-                if triples + next.len() > TOGETHER {
+                if triples + next.len() > scorer.together() {
                     break;
                 }
                 triples += next.len();
@@ -124,14 +125,11 @@ impl Ranking {
             let mut each = vec![];
             for group in together {
                 let (own, others) = rest.split_at(group.len());
-                each.extend(group.questions.iter().map(|(question, stem)| (group, *question, *stem, own)));
+                each.extend((0..group.stems.len()).map(|stem| Stem { group, stem, scores: own }));
                 rest = others;
             }
-            let answer = |&(group, question, stem, scores): &(&Group, Question, usize, &[f32])| {
-                let best = best(group, stem, scores, &graph.stated, self.config.best);
-                Answered { best, ..answered(group, question, stem, scores, &graph.stated) }
-            };
-            answers.par_extend(each.par_iter().map(answer));
+            let most = self.config.best as usize;
+            answers.par_extend(each.par_iter().flat_map_iter(|stem| stem.answered(&graph.stated, most)));
             from = end;
         }
         for answer in &mut answers {
@@ -171,31 +169,66 @@ impl Answered {
     }
 }
 
-/// Where the answer of a question stands among the candidates of its group.
-fn answered(group: &Group, question: Question, stem: usize, scores: &[f32], stated: &Stated) -> Answered {
-    let others = || group.answers(stem, scores).filter(|(triple, _)| *triple != question.triple);
-    let own = group.answers(stem, scores).find(|(triple, _)| *triple == question.triple);
-    let score = own.map_or(f32::NEG_INFINITY, |(_, score)| score);
-    let raw = Rank::of(score, others().map(|(_, score)| score));
-    let false_ones = others().filter(|(triple, _)| !stated.has(*triple));
-    let filtered = Rank::of(score, false_ones.map(|(_, score)| score));
-    Answered { question, filtered, raw, score, given_away: None, best: vec![] }
+/// Refuses names of which two and a relation's make a row that is longer than the encoder's positions.
+fn room(encoder: &Encoder, positions: usize) -> anyhow::Result<()> {
+    let layout = encoder.layout;
+    let most = |of: &EncodedTexts, limit: usize| {
+        of.counts.lengths.keys().next_back().map_or(1, |&length| length.clamp(1, limit))
+    };
+    let longest = match layout.form {
+        Form::Slotted => layout.longest(),
+        Form::Packed => {
+            let (node, edge) = (layout.limits.node, layout.limits.edge);
+            2 * most(&encoder.entities, node) + most(&encoder.relations, edge) + 4
+        }
+    };
+    anyhow::ensure!(
+        longest <= positions,
+        "a row that is ranked may have {longest} tokens, and the encoder has {positions} positions: lower shards.layout.limits.node and edge"
+    );
+    Ok(())
 }
 
-/// The best `most` candidates of a question.
-fn best(group: &Group, stem: usize, scores: &[f32], stated: &Stated, most: u32) -> Vec<Candidate> {
+/// Questions that differ in their answers alone.
+struct Stem<'a> {
+    group: &'a Group,
+    stem: usize,
+    /// Of the whole group.
+    scores: &'a [f32],
+}
+
+impl Stem<'_> {
+    /// Where the answer of each question stands among the candidates; the `most` best of these.
+    fn answered(&self, stated: &Stated, most: usize) -> Vec<Answered> {
+        let candidates: Vec<(Triple, f32, bool)> = (self.group.answers(self.stem, self.scores))
+            .map(|(triple, score)| (triple, score, stated.has(triple)))
+            .collect();
+        let best = best(self.group.slot, &candidates, most);
+        let of_stem = self.group.questions.iter().filter(|(_, stem)| *stem == self.stem);
+        let answered = of_stem.map(|&(question, _)| {
+            let others = || candidates.iter().filter(|(triple, ..)| *triple != question.triple);
+            let own = candidates.iter().find(|(triple, ..)| *triple == question.triple);
+            let score = own.map_or(f32::NEG_INFINITY, |(_, score, _)| *score);
+            let raw = Rank::of(score, others().map(|(_, score, _)| *score));
+            let filtered =
+                Rank::of(score, others().filter(|(.., stated)| !stated).map(|(_, score, _)| *score));
+            Answered { question, filtered, raw, score, given_away: None, best: best.clone() }
+        });
+        answered.collect()
+    }
+}
+
+/// The best `most` of a question's candidates.
+fn best(slot: Slot, candidates: &[(Triple, f32, bool)], most: usize) -> Vec<Candidate> {
     if most == 0 {
         return vec![];
     }
-    let mut all: Vec<(Triple, f32)> = group.answers(stem, scores).collect();
+    let mut all = candidates.to_vec();
     all.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-    all.truncate(most as usize);
-    let candidate = |(triple, score): (Triple, f32)| Candidate {
-        id: triple[group.slot as usize],
-        score,
-        stated: stated.has(triple),
-    };
-    all.into_iter().map(candidate).collect()
+    all.truncate(most);
+    let stored =
+        all.into_iter().map(|(triple, score, stated)| Candidate { id: triple[slot as usize], score, stated });
+    stored.collect()
 }
 
 impl Stage for Ranking {
@@ -211,10 +244,17 @@ impl Stage for Ranking {
         describe::config(to, "rank", &self.config);
         describe::config(to, "shards.layout", &self.shards.config.layout);
         describe::config(to, "vocabulary.case", &self.shards.case);
-        describe::config(to, "split.suspect", &self.split.suspect);
+        describe::config(to, "split.suspect.share", &self.split.suspect.share);
+        describe::config(to, "split.suspect.support", &self.split.suspect.support);
+        describe::config(to, "split.together", &self.split.together);
+        describe::config(to, "split.parts", &self.split.parts);
         self.base.describe(to);
         self.compute.describe(to);
         self.shards.vocabulary.describe(to);
+    }
+
+    fn begins_with(&self) -> Option<String> {
+        Some(self.base.name())
     }
 
     fn computes_on(&self) -> Option<String> {
@@ -251,17 +291,22 @@ impl Stage for Ranking {
         let folder = self.base.folder(context)?;
         self.shards.vocabulary.belongs(&made.vocabulary, &folder)?;
         let device = self.compute.device(context)?;
+        let sizes = model::checkpoint::sizes(&folder)?;
+        super::encoder::fits(made.vocabulary.size(), &sizes)?;
+        room(&encoder, sizes.max_position_embeddings)?;
+        let samples = (self.config.classification)
+            .then(|| classify::Drawn::new(self, &graph, &asked, context))
+            .transpose()?;
         let scorer = score::scorer(&self.config, &folder, &device, &encoder)
             .with_context(|| format!("rank.by is {:?}", self.config.by.name()))?;
-        let answers = self.answers(&graph, &asked, &*scorer, &leaks, context)?;
-        let classified = if self.config.classification {
-            Some(classify::classified(self, &graph, &asked, &*scorer, context)?)
-        } else {
-            None
-        };
+        let besides = samples.as_ref().map_or(0, classify::Drawn::len);
+        let answers = self.answers(&graph, &asked, &*scorer, &leaks, besides, context)?;
+        let classified =
+            samples.map(|samples| classify::classified(self.config.by, &samples, &*scorer, context));
+        let classified = classified.transpose()?;
         if self.config.best > 0 {
-            let of = answers.iter().map(|answer| (answer.question, answer.best.clone()));
-            write::write_candidates(&context.out().join(BEST), &of.collect::<Vec<_>>())?;
+            let of = answers.iter().map(|answer| (answer.question, answer.best.as_slice()));
+            write::write_candidates(&context.out().join(BEST), of)?;
         }
         let (relations, entities): (Vec<Answered>, Vec<Answered>) =
             answers.into_iter().partition(|answer| answer.question.slot == Slot::Relation);

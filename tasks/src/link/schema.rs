@@ -4,7 +4,7 @@
 //!
 //! | column | type | meaning |
 //! |---|---|---|
-//! | `triple` | uint32 | row in `triples.parquet`; rows are sorted by this and `side` |
+//! | `triple` | uint32 | row in `triples.parquet`; rows are sorted by this, then subject, relation, object |
 //! | `side` | utf8 | what is asked for: `subject`, `object` or `relation` |
 //! | `rank` | float64 | the answer's place, from 1, without other true answers: the mean of the best and the worst that ties allow |
 //! | `candidates` | uint32 | how many it stands among, itself included |
@@ -17,7 +17,7 @@
 //!
 //! | column | type | meaning |
 //! |---|---|---|
-//! | `triple`, `side` | | the question, in the order of the ranks |
+//! | `triple`, `side` | | the question; sorted as ranks are |
 //! | `candidate` | uint32 | the entity or relation, by its row in its table; the best first, of equal ones that of the smaller row |
 //! | `score` | float32 | its score |
 //! | `stated` | boolean | whether the graph states the triple with it, in whatever part |

@@ -69,12 +69,19 @@ pub struct Candidate {
 ///
 /// # Errors
 /// When the folder is missing or the disk refuses.
-pub fn write_candidates(file: &Path, of: &[(Question, Vec<Candidate>)]) -> Result<(), Error> {
+pub fn write_candidates<'c>(
+    file: &Path,
+    of: impl IntoIterator<Item = (Question, &'c [Candidate])>,
+) -> Result<(), Error> {
     let footer = [("engraft.format", CANDIDATES.to_owned()), ("engraft.version", VERSION.to_string())];
     let mut writer = Writer::create(file, of_candidates(), GROUP_ROWS, &footer)?;
-    let all: Vec<(Question, Candidate)> =
-        of.iter().flat_map(|(question, of)| of.iter().map(|&candidate| (*question, candidate))).collect();
-    for some in all.chunks(BATCH_ROWS) {
+    let mut all =
+        of.into_iter().flat_map(|(question, of)| of.iter().map(move |&candidate| (question, candidate)));
+    loop {
+        let some: Vec<(Question, Candidate)> = all.by_ref().take(BATCH_ROWS).collect();
+        if some.is_empty() {
+            return writer.finish();
+        }
         let number = |of: fn(&(Question, Candidate)) -> u32| -> ArrayRef {
             Arc::new(UInt32Array::from_iter_values(some.iter().map(of)))
         };
@@ -83,10 +90,9 @@ pub fn write_candidates(file: &Path, of: &[(Question, Vec<Candidate>)]) -> Resul
             Arc::new(StringArray::from_iter_values(some.iter().map(|(question, _)| question.slot.name()))),
             number(|(_, candidate)| candidate.id),
             Arc::new(Float32Array::from_iter_values(some.iter().map(|(_, candidate)| candidate.score))),
-            Arc::new(BooleanArray::from_iter(some.iter().map(|(_, candidate)| Some(candidate.stated)))),
+            Arc::new(some.iter().map(|(_, candidate)| Some(candidate.stated)).collect::<BooleanArray>()),
         ])?;
     }
-    writer.finish()
 }
 
 fn rows(answers: &[Answered]) -> Vec<ArrayRef> {

@@ -160,7 +160,7 @@ pub(super) const TABLES: &[Table] = &[
         name: "ranks",
         stage: "rank",
         file: "ranks.parquet",
-        row: "where the subject or object of a held-out triple stands among all that could stand there",
+        row: "where the subject or object of a held-out triple stands among its candidates",
         rows: Parquet(&[
             As("triple", "triple"),
             As("side", "side"),

@@ -7,14 +7,16 @@ use kg::table;
 use model::eval::auroc;
 use model::eval::link::{Threshold, accuracy};
 use serde::Serialize;
-use tasks::link::false_ones;
+use tasks::link::{false_ones, some};
 use tasks::sample::{Slot, Triple};
 
+use super::config::By;
 use super::score::Scorer;
-use super::{By, Graph, Ranking};
+use super::{Graph, Ranking};
 use crate::engine::context::Context;
+use crate::stage::split::Parts;
 
-/// Triples of the part `valid` below which a relation has no threshold of its own.
+/// Samples of a relation, true and false, below which it has no threshold of its own.
 const LEAST: usize = 10;
 
 /// What came of it.
@@ -24,13 +26,13 @@ pub(super) struct Classified {
     pub stated: usize,
     /// False ones.
     pub corrupted: usize,
-    /// Where the false ones come from: `published` by a source, or `drawn`.
-    pub negatives: &'static str,
+    /// Where the false ones come from.
+    pub negatives: Source,
     /// Area under the ROC curve.
     pub auroc: f64,
     /// Average precision of the true ones.
     pub average_precision: f64,
-    /// Accuracy above the threshold of each relation on `valid`, or of all where a relation has few; nothing without that part.
+    /// Accuracy above the threshold of each relation on `valid`, or of all where a relation has few samples or of one kind; nothing without that part.
     pub accuracy: Option<f64>,
     /// The same above one threshold for all.
     pub accuracy_one_threshold: Option<f64>,
@@ -38,30 +40,71 @@ pub(super) struct Classified {
     pub accuracy_argmax: Option<f64>,
     /// The threshold of all.
     pub threshold: Option<f64>,
+    /// Where the false triples that thresholds were chosen on come from.
+    pub valid_negatives: Option<Source>,
 }
 
-/// Triples with whether they are true.
-type Samples = (Vec<Triple>, Vec<bool>);
+/// Where false triples come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Source {
+    /// The source of the official split publishes them.
+    Published,
+    /// Drawn.
+    Drawn,
+}
 
-/// False triples that the graph's sources published for a part, of entities and relations that the graph has.
-fn published(context: &Context, graph: &Graph<'_>, part: Part) -> anyhow::Result<Vec<Triple>> {
-    let negatives = table::read::negatives(context.artifact("triples")?)?;
-    let made = &graph.made.graph;
-    let entities: BTreeMap<&str, u32> =
-        made.entities().iter().zip(0..).map(|(entity, id)| (entity.key.as_str(), id)).collect();
-    let relations: BTreeMap<&str, u32> =
-        made.relations().iter().zip(0..).map(|(relation, id)| (relation.key.as_str(), id)).collect();
-    let of_part = |name: &str| match part {
-        Part::Valid => matches!(name, "dev" | "valid" | "validation"),
-        part => name == part.name(),
-    };
-    let negatives = negatives.iter().filter(|negative| negative.part.as_deref().is_some_and(of_part));
-    let found = negatives.filter_map(|negative| {
-        let [subject, relation, object] = negative.keys.each_ref();
-        let entity = |key: &String| entities.get(key.as_str()).copied();
-        Some([entity(subject)?, *relations.get(relation.as_str())?, entity(object)?])
-    });
-    Ok(found.collect())
+impl Source {
+    /// The word on disk.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Source::Published => "published",
+            Source::Drawn => "drawn",
+        }
+    }
+}
+
+/// True and false triples of a part.
+struct Samples {
+    triples: Vec<Triple>,
+    truth: Vec<bool>,
+    negatives: Source,
+}
+
+/// What is to be classified; drawn before anything is scored, so that what cannot be drawn costs nothing.
+pub(super) struct Drawn {
+    asked: Samples,
+    /// Of the part `valid`, where another is asked for.
+    valid: Option<Samples>,
+}
+
+impl Drawn {
+    /// True and false triples of the asked part and of `valid`.
+    ///
+    /// # Errors
+    /// When no false triple can be had.
+    pub(super) fn new(
+        ranking: &Ranking,
+        graph: &Graph<'_>,
+        asked: &[(Triple, u32)],
+        context: &Context,
+    ) -> anyhow::Result<Self> {
+        let part = ranking.config.part.part();
+        let stated = asked.iter().map(|(triple, _)| *triple).collect();
+        let asked = ranking.samples(graph, stated, part, context)?;
+        let (valid, rows) = graph.part(Part::Valid);
+        if part == Part::Valid || valid.is_empty() {
+            return Ok(Self { asked, valid: None });
+        }
+        let places = some(rows, ranking.config.max_triples, ranking.seed("valid"));
+        let stated = places.into_iter().map(|place| valid[place]).collect();
+        Ok(Self { asked, valid: Some(ranking.samples(graph, stated, Part::Valid, context)?) })
+    }
+
+    /// How many triples are to be scored.
+    pub(super) fn len(&self) -> usize {
+        self.asked.triples.len() + self.valid.as_ref().map_or(0, |valid| valid.triples.len())
+    }
 }
 
 impl Ranking {
@@ -70,83 +113,115 @@ impl Ranking {
         &self,
         graph: &Graph<'_>,
         stated: Vec<Triple>,
-        published: &[Triple],
         part: Part,
+        context: &Context,
     ) -> anyhow::Result<Samples> {
-        let false_ones = if published.is_empty() {
-            false_ones(graph.corpus, &stated, self.config.same, self.seed("false").named(part.name()))?
+        let published = self.published(context, graph, part)?;
+        let (false_ones, negatives) = if published.is_empty() {
+            let seed = self.seed("false").named(part.name());
+            let (drawn, gave_up) = false_ones(graph.corpus, &stated, self.config.same, seed)?;
+            if gave_up > 0 {
+                context.warn(format!(
+                    "{gave_up} of {} triples of {part} have no false triple beside them: nothing that was drawn is false",
+                    stated.len()
+                ));
+            }
+            (drawn, Source::Drawn)
         } else {
-            published.to_vec()
+            // As many as true ones, where only some of these are asked for.
+            let rows: Vec<u32> = (0..u32::try_from(published.len())?).collect();
+            let most = self.config.max_triples.map(|_| stated.len() as u64);
+            let places = some(&rows, most, self.seed("published").named(part.name()));
+            (places.into_iter().map(|place| published[place]).collect(), Source::Published)
         };
+        anyhow::ensure!(
+            !false_ones.is_empty(),
+            "no false triple of the part {part} can be drawn: every subject or object that the part train has makes a true one; set rank.classification = false"
+        );
         let truth =
             std::iter::repeat_n(true, stated.len()).chain(std::iter::repeat_n(false, false_ones.len()));
         let truth = truth.collect();
-        Ok((stated.into_iter().chain(false_ones).collect(), truth))
+        Ok(Samples { triples: stated.into_iter().chain(false_ones).collect(), truth, negatives })
+    }
+
+    /// False triples that the source of an official split published for a part, of entities and relations that the graph has.
+    fn published(&self, context: &Context, graph: &Graph<'_>, part: Part) -> anyhow::Result<Vec<Triple>> {
+        let Parts::Official { source, .. } = &self.split.parts else { return Ok(vec![]) };
+        let negatives = table::read::negatives(context.artifact("triples")?)?;
+        let made = &graph.made.graph;
+        let entities: BTreeMap<&str, u32> =
+            made.entities().iter().zip(0..).map(|(entity, id)| (entity.key.as_str(), id)).collect();
+        let relations: BTreeMap<&str, u32> =
+            made.relations().iter().zip(0..).map(|(relation, id)| (relation.key.as_str(), id)).collect();
+        let of_part = |name: &str| match part {
+            Part::Valid => matches!(name, "dev" | "valid" | "validation"),
+            part => name == part.name(),
+        };
+        let negatives = negatives
+            .iter()
+            .filter(|negative| negative.source == *source && negative.part.as_deref().is_some_and(of_part));
+        let found = negatives.filter_map(|negative| {
+            let [subject, relation, object] = negative.keys.each_ref();
+            let entity = |key: &String| entities.get(key.as_str()).copied();
+            Some([entity(subject)?, *relations.get(relation.as_str())?, entity(object)?])
+        });
+        Ok(found.collect())
     }
 }
 
-/// Classifies the triples that are asked for, and as many false ones.
+/// Classifies triples.
 ///
 /// # Errors
-/// When no false triple can be had, or the model cannot be asked.
+/// When the model cannot be asked.
 pub(super) fn classified(
-    ranking: &Ranking,
-    graph: &Graph<'_>,
-    asked: &[(Triple, u32)],
+    by: By,
+    drawn: &Drawn,
     scorer: &dyn Scorer,
     context: &Context,
 ) -> anyhow::Result<Classified> {
-    let part = ranking.config.part.part();
-    let of_part = published(context, graph, part)?;
-    let stated: Vec<Triple> = asked.iter().map(|(triple, _)| *triple).collect();
-    let count = stated.len();
-    let (triples, truth) = ranking.samples(graph, stated, &of_part, part)?;
-    anyhow::ensure!(
-        triples.len() > count,
-        "no false triple can be drawn: every subject or object that the part train has makes a true one; set rank.classification = false"
-    );
-    let ask = |triples: &[Triple]| -> anyhow::Result<Vec<f64>> {
-        let scores = scorer.scores(Slot::Object, triples, context)?;
+    let ask = |samples: &Samples| -> anyhow::Result<Vec<f64>> {
+        let scores = scorer.scores(Slot::Object, &samples.triples, context)?;
         Ok(scores.into_iter().map(f64::from).collect())
     };
-    let scores = ask(&triples)?;
+    let Samples { triples, truth, negatives } = &drawn.asked;
+    let scores = ask(&drawn.asked)?;
     let above = |threshold: &dyn Fn(u32) -> f64| {
-        let samples = scores.iter().zip(&triples).zip(&truth);
+        let samples = scores.iter().zip(triples).zip(truth);
         accuracy(samples.map(|((&score, triple), &truth)| (score, threshold(triple[1]), truth)))
     };
+    let stated = truth.iter().filter(|truth| **truth).count();
     let mut classified = Classified {
-        stated: count,
-        corrupted: triples.len() - count,
-        negatives: if of_part.is_empty() { "drawn" } else { "published" },
-        auroc: auroc::binary(&scores, &truth)?,
-        average_precision: auroc::average_precision(&scores, &truth)?,
+        stated,
+        corrupted: triples.len() - stated,
+        negatives: *negatives,
+        auroc: auroc::binary(&scores, truth)?,
+        average_precision: auroc::average_precision(&scores, truth)?,
         accuracy: None,
         accuracy_one_threshold: None,
         accuracy_argmax: None,
         threshold: None,
+        valid_negatives: None,
     };
-    if ranking.config.by == By::Triplet {
+    if by == By::Triplet {
         classified.accuracy_argmax = Some(above(&|_| 0.0)?);
     }
-    let (valid, _) = graph.part(Part::Valid);
-    if part == Part::Valid || valid.is_empty() {
-        return Ok(classified);
-    }
-    let (triples, truth) =
-        ranking.samples(graph, valid.to_vec(), &published(context, graph, Part::Valid)?, Part::Valid)?;
-    let scores = ask(&triples)?;
-    let of_all = Threshold::best(&scores, &truth)?.at;
+    let Some(valid) = &drawn.valid else { return Ok(classified) };
+    let of_valid = ask(valid)?;
+    let of_all = Threshold::best(&of_valid, &valid.truth)?.at;
     let mut by_relation: BTreeMap<u32, (Vec<f64>, Vec<bool>)> = BTreeMap::new();
-    for ((&score, triple), &truth) in scores.iter().zip(&triples).zip(&truth) {
+    for ((&score, triple), &truth) in of_valid.iter().zip(&valid.triples).zip(&valid.truth) {
         let (scores, truths) = by_relation.entry(triple[1]).or_default();
         scores.push(score);
         truths.push(truth);
     }
-    let enough = by_relation.iter().filter(|(_, (scores, _))| scores.len() >= LEAST);
+    let enough = by_relation.iter().filter(|(_, (scores, truth))| {
+        scores.len() >= LEAST && truth.contains(&true) && truth.contains(&false)
+    });
     let own = enough.map(|(&relation, (scores, truth))| Ok((relation, Threshold::best(scores, truth)?.at)));
     let own = own.collect::<anyhow::Result<BTreeMap<u32, f64>>>()?;
     classified.accuracy = Some(above(&|relation| own.get(&relation).copied().unwrap_or(of_all))?);
     classified.accuracy_one_threshold = Some(above(&|_| of_all)?);
     classified.threshold = Some(of_all);
+    classified.valid_negatives = Some(valid.negatives);
     Ok(classified)
 }

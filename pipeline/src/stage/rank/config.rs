@@ -40,14 +40,15 @@ pub(crate) struct Config {
     /// At most so many triples of the part are asked for, drawn by `seed`; left out, all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_triples: Option<u64>,
-    /// When a candidate counts as true besides the answer: a triple of the graph, of whatever part, says the same with it. Such are left out of filtered ranks.
+    /// When a candidate counts as true besides the answer: a triple of the graph, of whatever part, says the same with it, or its declared inverse does. Such are left out of filtered ranks.
     ///
     /// Source: ours: because a model that reads names cannot tell entities of the same name apart; without such names and inverse relations `ids` gives the same ranks.
     pub same: Same,
-    /// How the tokens of a row become one vector with `by = "similarity"`: `cls`, `mean` or `max`.
+    /// How the tokens of a row become one vector with `by = "similarity"`: `cls`, `mean` or `max`; left out, the mean.
     ///
-    /// Source: the mean, as sentence encoders such as all-MiniLM-L6-v2 were trained.
-    pub pooling: Pooling,
+    /// Source: the mean, as all-MiniLM-L6-v2 was trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pooling: Option<Pooling>,
     /// How many of the best candidates of each question are stored with their scores (`candidates.parquet`), up to 4,294,967,295; 0: none, and no such file.
     ///
     /// Source: ours: the ranks are what is asked for.
@@ -72,7 +73,7 @@ impl Default for Config {
             candidates: Candidates::All,
             max_triples: None,
             same: Same::Texts,
-            pooling: Pooling::Mean,
+            pooling: None,
             best: 0,
             classification: true,
             seed: 1,
@@ -84,7 +85,7 @@ impl Default for Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum By {
-    /// The log odds of being true, from the triplet output: one pass for each triple.
+    /// The log odds of being true, from the triplet output: one pass for each triple. KG-BERT's script takes the logit of true alone, which need not give the order of the probability.
     Triplet,
     /// The log probability of its relation, from the relation output: one pass for each pair of entities.
     Relation,
@@ -196,12 +197,23 @@ impl Config {
             different.len() == self.slots.len(),
             "rank.slots names one twice: name each of subject, object and relation once"
         );
-        anyhow::ensure!(
-            matches!(self.pooling, Pooling::Cls | Pooling::Mean | Pooling::Max),
-            "rank.pooling is {:?}, whose weights no ranking has learned: expected cls, mean or max",
-            self.pooling.name()
-        );
+        if let Some(pooling) = self.pooling {
+            anyhow::ensure!(
+                matches!(pooling, Pooling::Cls | Pooling::Mean | Pooling::Max),
+                "rank.pooling is {:?}, whose weights no ranking has learned: expected cls, mean or max",
+                pooling.name()
+            );
+            anyhow::ensure!(
+                self.by == By::Similarity,
+                "rank.pooling makes vectors, and rank.by is {:?}, which compares none: leave rank.pooling out, or set rank.by = \"similarity\"",
+                self.by.name()
+            );
+        }
         if let Candidates::Sampled(most) = self.candidates {
+            anyhow::ensure!(
+                self.slots.iter().any(|slot| *slot != Slot::Relation),
+                "rank.candidates draws entities, and rank.slots asks for none: leave rank.candidates out, or ask for subject or object"
+            );
             whole("rank.candidates.sampled", most.into(), 1..=u64::from(u32::MAX))?;
         }
         whole("rank.max_triples", self.max_triples.unwrap_or(1), 1..=u64::MAX)

@@ -1,4 +1,4 @@
-//! Held-out triples that shown ones give away: they are told before any score is.
+//! Held-out triples that shown ones give away, or seem to: how many there are stands before the scores.
 
 use std::collections::BTreeMap;
 
@@ -43,17 +43,27 @@ pub(super) fn warn(
     found: &BTreeMap<u32, &'static str>,
     part: Part,
 ) {
-    let counts = counts(asked, found);
-    if counts.is_empty() {
-        return;
+    if let Some(words) = words(&counts(asked, found)) {
+        context.warn(format!(
+            "of {} triples of {part} {words}: not_given_away has the scores of the others",
+            asked.len()
+        ));
     }
-    let words: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-    let all = counts.values().sum::<u64>();
-    context.warn(format!(
-        "{all} of {} triples of {part} can be read off shown ones ({}): not_given_away has the scores of the others",
-        asked.len(),
-        words.join(", ")
-    ));
+}
+
+/// How many are given away, in words; nothing where none is.
+pub(super) fn words(counts: &BTreeMap<&'static str, u64>) -> Option<String> {
+    let seem = counts.get(SUSPECTED).copied().unwrap_or_default();
+    let sure = counts.values().sum::<u64>() - seem;
+    let seem = format!(
+        "{seem} seem to be (a shown triple has them the other way round, under a relation that looks inverse or symmetric)"
+    );
+    match (sure, counts.contains_key(SUSPECTED)) {
+        (0, false) => None,
+        (0, true) => Some(seem.replace("seem to be", "seem to be given away")),
+        (sure, false) => Some(format!("{sure} can be read off shown ones")),
+        (sure, true) => Some(format!("{sure} can be read off shown ones, and {seem}")),
+    }
 }
 
 /// How many triples are given away, by how.

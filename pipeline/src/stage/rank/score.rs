@@ -15,11 +15,21 @@ use tasks::shard::items::Encoder;
 use super::{By, Config};
 use crate::engine::context::Context;
 
+/// Triples that are scored in one go, where each is a row.
+const TOGETHER: usize = 1 << 16;
+/// The same where a product of vectors scores them.
+const VECTORS: usize = 1 << 24;
+
 /// Tokens that pass through the encoder together, unless one row has more.
 const TOKENS: usize = 4096;
 
 /// Scores triples.
 pub(super) trait Scorer {
+    /// How many triples are best scored in one go.
+    fn together(&self) -> usize {
+        TOGETHER
+    }
+
     /// The score of each triple, in which `slot` is asked for.
     ///
     /// # Errors
@@ -41,7 +51,7 @@ pub(super) fn scorer<'a>(
         let asked = Asked { predictor: Predictor::encoder(folder, device)?, encoder };
         return Ok(Box::new(Similarity {
             asked,
-            pooling: config.pooling,
+            pooling: config.pooling.unwrap_or(Pooling::Mean),
             names: [const { std::sync::OnceLock::new() }; 2],
         }));
     };
@@ -196,6 +206,10 @@ impl Similarity<'_> {
 }
 
 impl Scorer for Similarity<'_> {
+    fn together(&self) -> usize {
+        VECTORS
+    }
+
     fn scores(&self, slot: Slot, triples: &[Triple], context: &Context) -> anyhow::Result<Vec<f32>> {
         let stem = |triple: &Triple| {
             let mut stem = *triple;

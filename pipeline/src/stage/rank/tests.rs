@@ -34,7 +34,7 @@ fn ranks_are_those_of_counting_one_by_one() {
     for same in [Same::Texts, Same::Ids] {
         let stated = Stated::new(&corpus, same);
         for candidates in [Candidates::All, Candidates::Sampled(3), Candidates::Sampled(99)] {
-            let room = Room { entities: 7, relations: 3, candidates, seed: RngKey::new(2) };
+            let room = Room { entities: 7, relations: 3, candidates, seed: RngKey::new(2), together: 20 };
             let questions = Slot::ALL.into_iter().flat_map(|slot| {
                 (12..).zip(&corpus.held).map(move |(row, &triple)| Question { slot, triple, row })
             });
@@ -42,10 +42,13 @@ fn ranks_are_those_of_counting_one_by_one() {
             assert_eq!(groups.iter().map(|group| group.questions.len()).sum::<usize>(), 12);
             for group in &groups {
                 let scores: Vec<f32> = group.triples().map(score).collect();
-                for &(question, stem) in &group.questions {
-                    let answered = answered(group, question, stem, &scores, &stated);
+                let stems = (0..group.stems.len()).map(|stem| Stem { group, stem, scores: &scores });
+                let found: Vec<Answered> = stems.flat_map(|stem| stem.answered(&stated, 2)).collect();
+                assert_eq!(found.len(), group.questions.len());
+                for answered in &found {
+                    let question = answered.question;
                     let (mut filtered, mut raw) = ((1.0, 0, 1), (1.0, 0, 1));
-                    for &candidate in &group.candidates {
+                    for &candidate in group.candidates.iter() {
                         let mut other = question.triple;
                         other[question.slot as usize] = candidate;
                         if other == question.triple {
@@ -66,11 +69,20 @@ fn ranks_are_those_of_counting_one_by_one() {
                         assert_eq!(of, (rank.to_bits(), expected.1, expected.2), "{question:?}");
                     }
                     assert_eq!(answered.score.to_bits(), score(question.triple).to_bits());
-                    let best = best(group, stem, &scores, &stated, 2);
+                    let best = &answered.best;
                     assert_eq!(best.len(), 2.min(group.candidates.len()));
-                    assert!(best[0].score >= best[1].score);
-                    let most = group.answers(stem, &scores).map(|(_, score)| score).fold(f32::MIN, f32::max);
-                    assert_eq!(best[0].score.to_bits(), most.to_bits());
+                    let mut all: Vec<f32> = group
+                        .candidates
+                        .iter()
+                        .map(|&candidate| {
+                            let mut other = question.triple;
+                            other[question.slot as usize] = candidate;
+                            score(other)
+                        })
+                        .collect();
+                    all.sort_by(|one, other| other.total_cmp(one));
+                    let scores: Vec<f32> = best.iter().map(|candidate| candidate.score).collect();
+                    assert_eq!(scores, all[..best.len()]);
                 }
             }
         }
@@ -82,11 +94,13 @@ fn another_name_of_the_answer_is_as_true_as_the_answer() {
     let corpus = corpus();
     // `A` reads as `a` does: with `texts` it is left out as true, with `ids` it competes.
     let question = Question { slot: Slot::Subject, triple: [0, 1, 4], row: 13 };
-    let room = Room { entities: 7, relations: 3, candidates: Candidates::All, seed: RngKey::new(2) };
+    let room =
+        Room { entities: 7, relations: 3, candidates: Candidates::All, seed: RngKey::new(2), together: 20 };
     let candidates = |same| {
         let [group] = &room.groups(vec![question])[..] else { panic!("one group") };
         let scores: Vec<f32> = group.triples().map(score).collect();
-        answered(group, question, 0, &scores, &Stated::new(&corpus, same)).filtered.candidates
+        let stem = Stem { group, stem: 0, scores: &scores };
+        stem.answered(&Stated::new(&corpus, same), 0)[0].filtered.candidates
     };
     assert_eq!(candidates(Same::Ids), candidates(Same::Texts) + 1);
 }
@@ -98,8 +112,13 @@ fn settings_that_ask_nothing_or_cannot_be_are_refused() {
     assert!(refused(none).contains("nothing is asked"));
     let twice = Config { slots: vec![Slot::Object, Slot::Object], ..Config::default() };
     assert!(refused(twice).contains("names one twice"));
-    let learned = Config { pooling: Pooling::LearnedAttn, ..Config::default() };
+    let learned = Config { pooling: Some(Pooling::LearnedAttn), ..Config::default() };
     assert!(refused(learned).contains("expected cls, mean or max"));
+    let idle = Config { pooling: Some(Pooling::Cls), ..Config::default() };
+    assert!(refused(idle).contains("which compares none"));
+    let of_relations =
+        Config { candidates: Candidates::Sampled(3), slots: vec![Slot::Relation], ..Config::default() };
+    assert!(refused(of_relations).contains("asks for none"));
     let drawn = Config { candidates: Candidates::Sampled(0), ..Config::default() };
     assert!(refused(drawn).contains("rank.candidates.sampled"));
     Config::default().check().unwrap();

@@ -108,10 +108,9 @@ pub(super) fn told(
         of.config.by.name(),
         markdown(&of.model),
     );
-    let given = given_away.values().sum::<u64>();
-    if given > 0 {
+    if let Some(words) = leaks::words(&given_away) {
         // Writing into a text cannot fail.
-        _ = writeln!(table, "{given} of them can be read off shown ones.\n");
+        _ = writeln!(table, "Of these {words}.\n");
     }
     if let Some((found, lines)) = names.links(entities) {
         let Value::Object(found) = found else { anyhow::bail!("measures are no table; report it") };
@@ -187,9 +186,10 @@ fn all(answers: &[Answered]) -> Option<(Value, Lines)> {
 
 fn of_classes(classified: &Classified) -> String {
     let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.4}"));
-    let Classified { stated, corrupted, negatives, auroc, average_precision, .. } = classified;
+    let Classified { stated, corrupted, auroc, average_precision, .. } = classified;
     format!(
-        "## Triple classification\n\n| true | false ({negatives}) | accuracy | one threshold | argmax | AUROC | average precision |\n|--:|--:|--:|--:|--:|--:|--:|\n| {stated} | {corrupted} | {} | {} | {} | {auroc:.4} | {average_precision:.4} |\n",
+        "## Triple classification\n\n| true | false ({}) | accuracy | one threshold | argmax | AUROC | average precision |\n|--:|--:|--:|--:|--:|--:|--:|\n| {stated} | {corrupted} | {} | {} | {} | {auroc:.4} | {average_precision:.4} |\n",
+        classified.negatives.name(),
         share(classified.accuracy),
         share(classified.accuracy_one_threshold),
         share(classified.accuracy_argmax),
