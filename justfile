@@ -105,6 +105,10 @@ bench-predict DATA CHECKPOINT PYTHON="python3":
     cargo build --release
     {{PYTHON}} benches/predict.py target/release/engraft {{DATA}}/medquad {{CHECKPOINT}}
 
+# Link prediction beside PyTorch on the same weights: time, scores, ranks (docs/results.md). OUT is that of `engraft run rank --preset kg-bert --data DATA --out OUT`.
+bench-rank DATA OUT PYTHON="python3":
+    {{PYTHON}} benches/rank.py {{DATA}} --out {{OUT}} --triples 150
+
 # Head importance over 1,000 samples beside PyTorch as the released script does it, in one run (PYTHON needs torch).
 bench-importance PYTHON="python3":
     cargo build --release --workspace --bin importance
