@@ -18,7 +18,7 @@ use crate::engine::context::Context;
 /// Triples that are scored in one go, where each is a row.
 const TOGETHER: usize = 1 << 16;
 /// The same where a product of vectors scores them.
-const VECTORS: usize = 1 << 24;
+const VECTORS: usize = 1 << 22;
 
 /// Tokens that pass through the encoder together, unless one row has more.
 const TOKENS: usize = 4096;
