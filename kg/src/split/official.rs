@@ -93,7 +93,9 @@ impl Official {
     }
 }
 
-fn published(vocabulary: &str) -> Option<Part> {
+/// The part that a source's word for it means.
+#[must_use]
+pub fn published(vocabulary: &str) -> Option<Part> {
     match vocabulary {
         "train" => Some(Part::Train),
         "dev" | "valid" | "validation" => Some(Part::Valid),

@@ -20,11 +20,10 @@ use tasks::link::{Group, Question, Room, Stated, some, write};
 use tasks::sample::{Slot, Triple};
 use tasks::shard::items::Encoder;
 use tasks::shard::write::Held;
-use tasks::token::encode::EncodedTexts;
 
 use super::compute::Compute;
 use super::encoder::Base;
-use super::shards::{Made, Shards};
+use super::shards::{Made, Shards, longest_packed};
 use super::split;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
@@ -172,15 +171,10 @@ impl Answered {
 /// Refuses names of which two and a relation's make a row that is longer than the encoder's positions.
 fn room(encoder: &Encoder, positions: usize) -> anyhow::Result<()> {
     let layout = encoder.layout;
-    let most = |of: &EncodedTexts, limit: usize| {
-        of.counts.lengths.keys().next_back().map_or(1, |&length| length.clamp(1, limit))
-    };
+    let (entities, relations) = (&encoder.entities.counts, &encoder.relations.counts);
     let longest = match layout.form {
         Form::Slotted => layout.longest(),
-        Form::Packed => {
-            let (node, edge) = (layout.limits.node, layout.limits.edge);
-            2 * most(&encoder.entities, node) + most(&encoder.relations, edge) + 4
-        }
+        Form::Packed => longest_packed(layout.limits, entities, relations),
     };
     anyhow::ensure!(
         longest <= positions,

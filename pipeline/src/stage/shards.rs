@@ -8,7 +8,7 @@ use batch::task::{Material, Task};
 use kg::split::{self, Part, View};
 use kg::table::Graph;
 use serde::{Deserialize, Serialize};
-use tasks::builder::{Form, Layout};
+use tasks::builder::{Form, Layout, Limits};
 use tasks::names::Names;
 use tasks::negative::{self, Draw};
 use tasks::sample::{Corpus, Triple};
@@ -251,6 +251,14 @@ impl Made {
     }
 }
 
+/// Tokens of the longest row that any three of these names make, one behind the other.
+pub(super) fn longest_packed(limits: Limits, entities: &EncodeCounts, relations: &EncodeCounts) -> usize {
+    let most = |of: &EncodeCounts, limit: usize| {
+        of.lengths.keys().next_back().map_or(1, |&length| length.clamp(1, limit))
+    };
+    2 * most(entities, limits.node) + most(relations, limits.edge) + 4
+}
+
 /// What stands in for a source: the names of subjects and objects may have a higher level than what is stated of them.
 const NAMES: &str = "names of subjects and objects";
 
@@ -276,12 +284,7 @@ impl Shards {
         if !self.draws_anew() || index.layout.form == Form::Slotted {
             return index.longest();
         }
-        let most = |of: &EncodeCounts, limit: usize| {
-            of.lengths.keys().next_back().map_or(1, |&length| length.clamp(1, limit))
-        };
-        let limits = index.layout.limits;
-        let drawn = 2 * most(&index.entity_texts, limits.node) + most(&index.relation_texts, limits.edge) + 4;
-        drawn.max(index.longest())
+        longest_packed(index.layout.limits, &index.entity_texts, &index.relation_texts).max(index.longest())
     }
 
     /// Whether later epochs have negatives of their own.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kg::split::Part;
+use kg::split::{Part, official};
 use kg::table;
 use model::eval::auroc;
 use model::eval::link::{Threshold, accuracy};
@@ -153,10 +153,7 @@ impl Ranking {
             made.entities().iter().zip(0..).map(|(entity, id)| (entity.key.as_str(), id)).collect();
         let relations: BTreeMap<&str, u32> =
             made.relations().iter().zip(0..).map(|(relation, id)| (relation.key.as_str(), id)).collect();
-        let of_part = |name: &str| match part {
-            Part::Valid => matches!(name, "dev" | "valid" | "validation"),
-            part => name == part.name(),
-        };
+        let of_part = |name: &str| official::published(name) == Some(part);
         let negatives = negatives
             .iter()
             .filter(|negative| negative.source == *source && negative.part.as_deref().is_some_and(of_part));

@@ -194,14 +194,14 @@ impl Similarity<'_> {
     fn names(&self, slot: Slot, context: &Context) -> anyhow::Result<&[Vec<f32>]> {
         let Encoder { entities, relations, .. } = self.asked.encoder;
         let (place, texts) = if slot == Slot::Relation { (1, relations) } else { (0, entities) };
-        if self.names[place].get().is_none() {
-            let fill = |encoder: &Encoder, at: usize, sample: &mut Sample| {
-                encoder.name(slot, u32::try_from(at).unwrap_or(u32::MAX), sample);
-            };
-            let vectors = self.vectors(usize::try_from(texts.counts.texts)?, &fill, context)?;
-            return Ok(self.names[place].get_or_init(|| vectors));
+        if let Some(vectors) = self.names[place].get() {
+            return Ok(vectors);
         }
-        Ok(self.names[place].get().map_or(&[], Vec::as_slice))
+        let fill = |encoder: &Encoder, at: usize, sample: &mut Sample| {
+            encoder.name(slot, u32::try_from(at).unwrap_or(u32::MAX), sample);
+        };
+        let vectors = self.vectors(usize::try_from(texts.counts.texts)?, &fill, context)?;
+        Ok(self.names[place].get_or_init(|| vectors))
     }
 }
 

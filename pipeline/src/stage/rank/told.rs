@@ -8,7 +8,7 @@ use kg::graph::cardinality;
 use kg::table::Graph;
 use model::eval::link::{Metrics, Rank};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tasks::link::Candidates;
 use tasks::sample::{Slot, Triple};
 
@@ -63,19 +63,20 @@ impl Lines {
         );
     }
 
-    /// Answers by name, and a line for each name.
-    fn by<'a>(
+    /// Answers by a key, and a line for each.
+    fn by<K: Ord>(
         &mut self,
-        answers: &'a [Answered],
-        name: impl Fn(&'a Answered) -> String,
-    ) -> BTreeMap<String, Both> {
-        let mut groups: BTreeMap<String, Vec<&Answered>> = BTreeMap::new();
+        answers: &[Answered],
+        key: impl Fn(&Answered) -> K,
+        name: impl Fn(&K) -> String,
+    ) -> BTreeMap<K, Both> {
+        let mut groups: BTreeMap<K, Vec<&Answered>> = BTreeMap::new();
         for answer in answers {
-            groups.entry(name(answer)).or_default().push(answer);
+            groups.entry(key(answer)).or_default().push(answer);
         }
-        let each = groups.into_iter().filter_map(|(name, answers)| Some((name, Both::of(answers)?)));
-        let each: BTreeMap<String, Both> = each.collect();
-        each.iter().for_each(|(name, both)| self.add(name, both));
+        let each = groups.into_iter().filter_map(|(key, answers)| Some((key, Both::of(answers)?)));
+        let each: BTreeMap<K, Both> = each.collect();
+        each.iter().for_each(|(key, both)| self.add(&name(key), both));
         each
     }
 }
@@ -113,12 +114,13 @@ pub(super) fn told(
         _ = writeln!(table, "Of these {words}.\n");
     }
     if let Some((found, lines)) = names.links(entities) {
-        let Value::Object(found) = found else { anyhow::bail!("measures are no table; report it") };
-        scores.as_object_mut().into_iter().for_each(|scores| scores.extend(found.clone()));
+        for (name, value) in found {
+            scores[name] = value;
+        }
         _ = writeln!(table, "## Link prediction\n\n{}", lines.0);
     }
     if let Some((found, lines)) = names.relations(relations) {
-        scores["relation_prediction"] = found;
+        scores["relation_prediction"] = found.into();
         _ = writeln!(table, "## Relation prediction\n\n{}", lines.0);
     }
     if let Some(classified) = classified {
@@ -144,42 +146,49 @@ impl Names<'_> {
     }
 
     /// Of subjects and objects.
-    fn links(&self, answers: &[Answered]) -> Option<(Value, Lines)> {
+    fn links(&self, answers: &[Answered]) -> Option<(Map<String, Value>, Lines)> {
         let (mut found, mut lines) = all(answers)?;
-        let side = |answer: &Answered| answer.question.slot.name().to_owned();
-        found["sides"] = json!(lines.by(answers, side));
-        let categories = lines.by(answers, |answer| format!("{} {}", self.kind(answer), side(answer)));
-        found["categories"] = nested(&categories);
-        let kinds: BTreeMap<String, &str> =
-            answers.iter().map(|answer| (self.relation(answer), self.kind(answer))).collect();
-        let each = lines.by(answers, |answer| self.relation(answer));
-        let each = each.into_iter().map(|(name, Both { filtered, raw })| {
-            let of = json!({"category": kinds.get(&name), "filtered": filtered, "raw": raw});
-            (name, of)
+        let side = |answer: &Answered| answer.question.slot.name();
+        found.insert("sides".to_owned(), json!(lines.by(answers, side, |side| (*side).to_owned())));
+        let mut kinds: BTreeMap<&str, BTreeMap<&str, Both>> = BTreeMap::new();
+        let key = |answer: &Answered| (self.kind(answer), side(answer));
+        for ((kind, side), both) in lines.by(answers, key, |(kind, side)| format!("{kind} {side}")) {
+            kinds.entry(kind).or_default().insert(side, both);
+        }
+        found.insert("categories".to_owned(), json!(kinds));
+        let key = |answer: &Answered| (self.relation(answer), self.kind(answer));
+        let each = lines.by(answers, key, |(relation, _)| relation.clone());
+        let each = each.into_iter().map(|((relation, kind), Both { filtered, raw })| {
+            (relation, json!({"category": kind, "filtered": filtered, "raw": raw}))
         });
-        found["relations"] = Value::Object(each.collect());
+        found.insert("relations".to_owned(), Value::Object(each.collect()));
         Some((found, lines))
     }
 
     /// Of relations.
-    fn relations(&self, answers: &[Answered]) -> Option<(Value, Lines)> {
+    fn relations(&self, answers: &[Answered]) -> Option<(Map<String, Value>, Lines)> {
         let (mut found, mut lines) = all(answers)?;
-        found["relations"] = json!(lines.by(answers, |answer| self.relation(answer)));
+        found.insert(
+            "relations".to_owned(),
+            json!(lines.by(answers, |answer| self.relation(answer), String::clone)),
+        );
         Some((found, lines))
     }
 }
 
 /// Of all answers, and of those that nothing gives away where some are.
-fn all(answers: &[Answered]) -> Option<(Value, Lines)> {
+fn all(answers: &[Answered]) -> Option<(Map<String, Value>, Lines)> {
     let (both, mut lines) = (Both::of(answers)?, Lines::new());
     lines.add("all", &both);
-    let mut found = json!(both);
+    let Both { filtered, raw } = both;
+    let mut found =
+        Map::from_iter([("filtered".to_owned(), json!(filtered)), ("raw".to_owned(), json!(raw))]);
     let others = answers.iter().filter(|answer| answer.given_away.is_none());
     if answers.iter().any(|answer| answer.given_away.is_some())
         && let Some(others) = Both::of(others)
     {
         lines.add("not given away", &others);
-        found["not_given_away"] = json!(others);
+        found.insert("not_given_away".to_owned(), json!(others));
     }
     Some((found, lines))
 }
@@ -196,21 +205,11 @@ fn of_classes(classified: &Classified) -> String {
     )
 }
 
-/// Means by kind of relation and, within each, by side.
-fn nested(categories: &BTreeMap<String, Both>) -> Value {
-    let mut nested = serde_json::Map::new();
-    for (name, both) in categories {
-        let (kind, side) = name.split_once(' ').unwrap_or((name, Slot::Object.name()));
-        nested.entry(kind).or_insert_with(|| json!({}))[side] = json!(both);
-    }
-    nested.into()
-}
-
 /// What the ledger keeps of it.
 pub(super) fn brief(scores: &Value) -> Value {
     let of = |keys: &[&str]| {
         let there = keys.iter().filter_map(|&key| Some((key.to_owned(), scores.get(key)?.clone())));
-        there.collect::<serde_json::Map<_, _>>()
+        there.collect::<Map<_, _>>()
     };
     let mut brief = of(&[
         "by",
