@@ -156,7 +156,7 @@ Result cuCtxGetCurrent(void** of) { return *of = current, kSuccess; }
 Result cuCtxGetDevice(int* device) { return *device = current ? static_cast<int>(current - contexts) : 0, kSuccess; }
 Result cuCtxSetFlags(unsigned) { return kSuccess; }
 Result cuCtxSetLimit(int, size_t) { return kSuccess; }
-Result cuCtxSynchronize() { return wait(); }
+Result cuCtxSynchronize() { return wait(Waited::kContext, nullptr); }
 Result cuCtxGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -5, kSuccess; }
 
 Result cuMemAlloc_v2(uint64_t* p, size_t bytes) { return allocate(p, bytes, nullptr); }
@@ -188,13 +188,13 @@ Result cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream)
 Result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
   return enqueue_copy(stream, MOCK_MOVE, pointer(to), pointer(from), bytes);
 }
-// Copies that are not asynchronous: the host waits for them.
+// Copies that are not asynchronous: the host waits for them, on the legacy stream.
 Result cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
-  const Result wrong = wait();
+  const Result wrong = wait(Waited::kStream, nullptr);
   return wrong ? wrong : enqueue_copy(nullptr, MOCK_UPLOAD, pointer(to), from, bytes);
 }
 Result cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
-  const Result wrong = wait();
+  const Result wrong = wait(Waited::kStream, nullptr);
   return wrong ? wrong : enqueue_copy(nullptr, MOCK_DOWNLOAD, to, pointer(from), bytes);
 }
 Result cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) { return cuMemcpyDtoDAsync_v2(to, from, bytes, nullptr); }

@@ -39,15 +39,28 @@ Stream& stream_of(void* handle) {
   return reinterpret_cast<uintptr_t>(handle) <= 2 ? state().unnamed : *static_cast<Stream*>(handle);
 }
 
-Result wait() {
+Result wait(Waited what, void* handle) {
   State& of = state();
   const std::lock_guard guard(of.lock);
   of.counts.waits++;
-  if (of.captures) {
-    say("the host waits while a stream is captured");
-    return kCaptureUnsupported;
+  bool captured = false;
+  switch (what) {
+    case Waited::kStream: {
+      Stream& stream = stream_of(handle);
+      if (stream.capturing) stream.broken = true;
+      captured = stream.capturing || (&stream == &of.unnamed && of.blocking_captures);
+      break;
+    }
+    case Waited::kEvent:
+      captured = static_cast<const Event*>(handle)->captured;
+      break;
+    case Waited::kContext:
+      captured = of.captures;
+      break;
   }
-  return kSuccess;
+  if (!captured) return kSuccess;
+  say("the host waits for what is being captured");
+  return kCaptureUnsupported;
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // The state of the mock driver, which its files share.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <string>
@@ -30,8 +31,16 @@ struct Graph {
 
 struct Stream {
   Graph* capturing = nullptr;
+  /// Waits for the legacy stream, and the legacy stream for it.
+  bool blocking = true;
   /// Something was done while capturing that cannot be captured.
   bool broken = false;
+};
+
+struct Event {
+  std::chrono::steady_clock::time_point at{};
+  /// Recorded into a graph, by the last record.
+  bool captured = false;
 };
 
 struct State {
@@ -42,7 +51,9 @@ struct State {
   std::map<uint64_t, size_t> memory;
   uint64_t capacity = 80ULL << 30;
   int devices = 1;
+  /// Streams that are being captured, and those among them that are blocking.
   unsigned captures = 0;
+  unsigned blocking_captures = 0;
   uint64_t schedule = 0;
   Stream unnamed;
 };
@@ -52,8 +63,12 @@ State& state();
 /// The stream behind a handle; the null stream and the two names of default streams are one.
 Stream& stream_of(void* handle);
 
-/// The host waits. While a stream is being captured it may not.
-Result wait();
+/// What the host waits for.
+enum class Waited { kStream, kEvent, kContext };
+
+/// The host waits. It may not for a stream or an event that is being captured, for the legacy stream while a blocking stream is, nor for the context while any is
+/// (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations" of stream capture); captures begun by other threads are no hindrance otherwise.
+Result wait(Waited what, void* handle);
 
 void say(const std::string& what);
 

@@ -1,6 +1,4 @@
 // Streams, events, capture and graphs.
-#include <chrono>
-
 #include "state.hpp"
 
 namespace mock {
@@ -11,23 +9,21 @@ using namespace mock;
 
 namespace {
 
-struct Event {
-  std::chrono::steady_clock::time_point at{};
-};
-
 Result nothing(const void*) { return kSuccess; }
 
 }  // namespace
 
 extern "C" {
 
-Result cuStreamCreate(void** stream, unsigned) { return *stream = new Stream, kSuccess; }
+Result cuStreamCreate(void** stream, unsigned flags) {
+  constexpr unsigned kNonBlocking = 1;
+  auto* made = new Stream;
+  made->blocking = !(flags & kNonBlocking);
+  return *stream = made, kSuccess;
+}
 Result cuStreamCreateWithPriority(void** stream, unsigned flags, int) { return cuStreamCreate(stream, flags); }
 Result cuStreamDestroy_v2(void* stream) { return delete static_cast<Stream*>(stream), kSuccess; }
-Result cuStreamSynchronize(void* stream) {
-  if (stream_of(stream).capturing) stream_of(stream).broken = true;
-  return wait();
-}
+Result cuStreamSynchronize(void* stream) { return wait(Waited::kStream, stream); }
 Result cuStreamQuery(void*) { return kSuccess; }
 Result cuStreamAttachMemAsync(void*, uint64_t, size_t, unsigned) { return kSuccess; }
 Result cuStreamWaitEvent(void* stream, void*, unsigned) { return mock_enqueue(stream, MOCK_OTHER, "wait", 0, nothing, "", 0); }
@@ -38,12 +34,13 @@ Result cuEventRecord(void* event, void* stream) {
   {
     const std::lock_guard guard(state().lock);
     state().counts.events++;
+    static_cast<Event*>(event)->captured = stream_of(stream).capturing;
   }
   static_cast<Event*>(event)->at = std::chrono::steady_clock::now();
   return mock_enqueue(stream, MOCK_OTHER, "event", 0, nothing, "", 0);
 }
 Result cuEventRecordWithFlags(void* event, void* stream, unsigned) { return cuEventRecord(event, stream); }
-Result cuEventSynchronize(void*) { return wait(); }
+Result cuEventSynchronize(void* event) { return wait(Waited::kEvent, event); }
 Result cuEventQuery(void*) { return kSuccess; }
 Result cuEventElapsedTime_v2(float* milliseconds, void* start, void* end) {
   const std::chrono::duration<float, std::milli> between = static_cast<Event*>(end)->at - static_cast<Event*>(start)->at;
@@ -73,6 +70,7 @@ Result cuStreamBeginCapture_v2(void* handle, int) {
   stream.capturing = new Graph;
   stream.broken = false;
   state().captures++;
+  state().blocking_captures += stream.blocking;
   return kSuccess;
 }
 Result cuStreamEndCapture(void* handle, void** graph) {
@@ -83,6 +81,7 @@ Result cuStreamEndCapture(void* handle, void** graph) {
   if (stream.broken) delete stream.capturing;
   stream.capturing = nullptr;
   state().captures--;
+  state().blocking_captures -= stream.blocking;
   constexpr Result kInvalidated = 901;
   return stream.broken ? kInvalidated : kSuccess;
 }
