@@ -17,7 +17,7 @@ mkdir -p "$work/plain" "$work/checked"
 export CXX=${CXX:-g++}
 export warnings="-Wall -Wextra -Wconversion -Wno-sign-conversion -Wno-float-conversion -Wshadow -Werror"
 # No fused products: where the tests hold a kernel to the CPU's bits, both round every operation.
-export common="-std=c++20 -ffp-contract=off -fPIC"
+export common="-std=c++20 -ffp-contract=off -fPIC -fno-semantic-interposition"
 
 # One unit, KIND and file, unless nothing has changed since.
 unit() {

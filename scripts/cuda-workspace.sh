@@ -33,7 +33,7 @@ for member in base tasks/batch model clippy.toml; do ln -sfn "$root/$member" "$o
   echo 'members = ["base", "tasks/batch", "model", "parity"]'
   sed -n '/^\[workspace.package\]/,/^\[profile/p' Cargo.toml | sed '/^\[profile/d'
   # The kernels are compiled already, and what is computed on the CPU beside them is small.
-  sed -n '/^\[profile.dev\]/,$p' Cargo.toml | sed -E '/^\[profile.dev.package.(engraft-model|candle-core)\]/,/^opt-level/{s/^opt-level.*/opt-level = 1/;/^codegen-units/d}; /^\[profile.dev.package.tokenizers\]/,/^opt-level/s/^opt-level.*/opt-level = 0/'
+  sed -n '/^\[profile.dev\]/,$p' Cargo.toml | sed -E '/^\[profile.dev.package.(engraft-model|candle-core)\]/,/^opt-level/{s/^opt-level.*/opt-level = 0/;/^codegen-units/d}'
   echo
   echo '[patch.crates-io]'
   echo 'candle-kernels = { path = "candle-kernels" }'
@@ -45,7 +45,29 @@ for member in base tasks/batch model clippy.toml; do ln -sfn "$root/$member" "$o
   printf '[[test]]\nname = "parity"\npath = "parity.rs"\n\n[dependencies]\n'
   printf '%s.workspace = true\n' anyhow candle-core engraft-batch serde_json
   echo 'engraft-model = { workspace = true, features = ["cuda"] }'
+  # What both workspaces have, with the features that the other one's crates ask for: what has the same is compiled once. A line that is out of date costs time alone.
+  cat << 'TOML'
+blake3 = "1"
+bytemuck = { version = "1", features = ["extern_crate_alloc", "must_cast"] }
+foldhash = "0.2"
+getrandom = { version = "0.4", features = ["std", "sys_rng"] }
+hashbrown = { version = "0.17", features = ["raw-entry", "rayon", "serde"] }
+indexmap = { version = "2", features = ["serde"] }
+memchr = "2"
+num-complex = { version = "0.4", default-features = false, features = ["std"] }
+once_cell = "1"
+rustix = { version = "1", features = ["termios"] }
+serde = { version = "1", features = ["rc"] }
+serde_core = { version = "1", features = ["rc"] }
+smallvec = { version = "1", features = ["const_generics", "const_new"] }
+
+[build-dependencies]
+syn = { version = "2", features = ["extra-traits", "full", "visit-mut"] }
+syn3 = { package = "syn", version = "3", features = ["extra-traits", "full", "visit-mut"] }
+TOML
 } | put "$out/parity/Cargo.toml"
+# Without a build script nobody asks for build dependencies.
+echo 'fn main() {}' | put "$out/parity/build.rs"
 echo "#[path = \"$root/tests/src/golden.rs\"] pub mod golden;" | put "$out/parity/lib.rs"
 for test in parity_kam parity_machine parity_head/retrain; do echo "#[path = \"$root/tests/tests/$test.rs\"] mod $(basename "$test");"; done |
   put "$out/parity/parity.rs"

@@ -138,6 +138,43 @@ typedef struct {
   uint32_t stride;
 } GroupCrossEntropy;
 
+/* Samples of an embedding: rows starts[i] to starts[i + 1] of the vectors, of which the first is the anchor and the second matches it. Of anchor i and a row c,
+   cosines[i, c] is vectors_i vectors_c / (|vectors_i| |vectors_c|). Rows are told from the match unless they are anchors, named among the anchor's left_rows, or, where
+   each sample is alone, of another sample (output/in_batch.rs). */
+typedef struct {
+  const void* vectors;         /* T [m, d] */
+  const uint32_t* starts;      /* [anchors + 1] */
+  const uint32_t* samples;     /* [m]: the sample of each row */
+  const uint32_t* left_starts; /* [anchors + 1] */
+  const uint32_t* left_rows;   /* rising within an anchor */
+  float* inverse;              /* [m]: 1 / |vector| */
+  float* cosines;              /* [anchors, m]; 0 of rows that are not told from the match */
+  float* gradients;            /* [anchors, m]: of the cosines */
+  uint64_t m;
+  uint32_t anchors;
+  uint32_t d;
+  uint32_t alone; /* 1: each sample is told from its own rows only */
+  float scale;    /* what cosines are multiplied by */
+} Anchors;
+
+/* anchor_norms_T: `inverse`; a warp a row. */
+typedef struct {
+  Anchors of;
+} AnchorNorms;
+
+/* anchor_cross_entropy_T: -log softmax(scale cosines)[match] over the rows that are told from it, `cosines`, and their gradients; a block an anchor. */
+typedef struct {
+  Anchors of;
+  const float* share; /* of gradients */
+  double* losses;     /* [anchors] */
+} AnchorCrossEntropy;
+
+/* anchor_backward_T: the gradient of every vector; a block a row. */
+typedef struct {
+  Anchors of;
+  void* d_vectors; /* T [m, d] */
+} AnchorBackward;
+
 /* binary_cross_entropy_T: for each row the sum over classes of -w y log s(x) - (1 - y) log(1 - s(x)), s the logistic function, y whether the class is in the
    row's set. Its mean is over m * c numbers. */
 typedef struct {

@@ -6,6 +6,7 @@
 
 pub mod auroc;
 pub mod correlation;
+pub mod cosine;
 pub mod entity;
 pub mod f1;
 pub mod interval;

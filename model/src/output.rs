@@ -1,6 +1,7 @@
 //! The tasks' last layers: classes, sets of classes, scores and rankings of whole rows, and classes or words of the vocabulary for single tokens.
 
 mod dropout;
+mod in_batch;
 mod layers;
 mod loss;
 pub mod masked_lm;
@@ -23,7 +24,7 @@ use crate::range;
 pub use dropout::OutputDropout;
 pub use layers::{Loss, Outputs};
 use masked_lm::MaskedLm;
-pub use targets::{Batch, Group, Targets};
+pub use targets::{Anchor, Batch, Group, Targets};
 
 /// How rows of a group are told from the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
@@ -71,6 +72,12 @@ pub enum Output {
     Rank {
         /// How it is trained.
         loss: RankLoss,
+    },
+    /// The pooled vector of a row as it is, which has no parameters: rows that match have a large cosine (a bi-encoder: Humeau et al. 2020, section 4.2;
+    /// Reimers and Gurevych 2019, whose cosine it is).
+    Embedding {
+        /// What cosines are multiplied by in the softmax over the batch's candidates: the inverse of its temperature.
+        scale: f64,
     },
     /// One of some classes for each token, by softmax.
     Tag {
@@ -139,7 +146,7 @@ impl Output {
         if self.is_of_tokens() { rows.ids.len() } else { rows.len() }
     }
 
-    /// Numbers that it makes of a row or token (c), the vocabulary having so many entries.
+    /// Numbers that its layer makes of a row or token (c), the vocabulary having so many entries; none of an embedding, which has no layer.
     #[must_use]
     pub fn width(&self, vocabulary: usize) -> usize {
         match self {
@@ -148,6 +155,7 @@ impl Output {
             | Output::Tag { classes } => *classes,
             Output::Score | Output::Rank { .. } => 1,
             Output::Vocabulary { .. } => vocabulary,
+            Output::Embedding { .. } => 0,
         }
     }
 }
@@ -176,6 +184,9 @@ impl Task {
         if self.is_shared() {
             return MaskedLm::specs(&self.layer(), encoder);
         }
+        if matches!(self.output, Output::Embedding { .. }) {
+            return vec![];
+        }
         let sizes = [self.output.width(encoder.vocab_size), encoder.hidden_size];
         Spec::linear(&self.layer(), sizes, encoder.initializer_range).to_vec()
     }
@@ -200,7 +211,12 @@ impl Task {
             Output::OneClass { weights, .. } => (several, "weights", weights),
             Output::AnyClasses { positive, .. } => (1, "positive", positive),
             Output::Tag { .. } => (several, "classes", &None),
-            Output::Score | Output::Rank { .. } | Output::Vocabulary { .. } => return Ok(()),
+            Output::Embedding { scale } if !range::POSITIVE_WEIGHT.holds(*scale) => {
+                return wrong("scale", shown(*scale), range::POSITIVE_WEIGHT.told);
+            }
+            Output::Score | Output::Rank { .. } | Output::Embedding { .. } | Output::Vocabulary { .. } => {
+                return Ok(());
+            }
         };
         let classes = self.output.width(0);
         if classes < least {

@@ -26,7 +26,7 @@ use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
 use crate::head::importance::{Importance, Probe, Samples};
 use crate::head::mask::Mask;
-use crate::output::{Batch, Outline, Outputs, Targets, pool_name};
+use crate::output::{Anchor, Batch, Outline, Outputs, Targets, pool_name};
 use crate::params::{OUTPUTS, Params, of_outputs};
 #[cfg(feature = "cuda")]
 use kernels::Kernels;
@@ -200,7 +200,7 @@ impl Predictor {
     /// The logits of each row for a task, by its number: one of each class, or the one score; of tags those of each token, row after row. A
     /// softmax makes shares of those of
     /// [`crate::output::Output::OneClass`], the logistic function of each of those of
-    /// [`crate::output::Output::AnyClasses`].
+    /// [`crate::output::Output::AnyClasses`]. Of an embedding they are its vector.
     ///
     /// # Errors
     /// When a row does not fit the encoder, or there is no such task.
@@ -321,6 +321,10 @@ impl Predictor {
             // A query with its passages is one sample.
             Targets::Groups(of) => {
                 groups = of.iter().map(|group| group.rows).collect();
+                Samples::Groups(&groups)
+            }
+            Targets::Anchors(of) => {
+                groups = of.iter().map(Anchor::rows).collect();
                 Samples::Groups(&groups)
             }
             _ => Samples::Spans,

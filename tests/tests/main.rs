@@ -6,6 +6,7 @@
 )]
 
 mod bad_input;
+mod bi_encoder;
 mod downstream;
 mod fetch;
 mod graft;

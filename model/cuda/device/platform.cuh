@@ -74,9 +74,9 @@ __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const __nv_bfloa
   static const host::Register register_##name(                                                                              \
       host::Kernel{#name, [](const void* args) { name(*static_cast<const Args*>(args)); }, sizeof(Args), unsigned{threads}}); \
   static void name([[maybe_unused]] const Args& args)
-#define ENGRAFT_SHARED(T, name, count)                                \
-  static thread_local host::StaticShared<T, size_t{count}> name##_of; \
-  T* const name = name##_of.get()
+#define ENGRAFT_SHARED(T, name, count) \
+  static const char name##_of = 0;     \
+  T* const name = static_cast<T*>(host::Block::current().shared_of(&name##_of, size_t{count} * sizeof(T)))
 #define ENGRAFT_DYNAMIC_SHARED(T, name) T* const name = reinterpret_cast<T*>(host::Block::current().shared())
 #define ENGRAFT_UNROLL
 

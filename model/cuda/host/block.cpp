@@ -11,9 +11,6 @@
 namespace host {
 namespace {
 
-thread_local Block* current_block = nullptr;
-thread_local uint64_t epochs = 0;
-
 /// Threads with their stacks, kept from launch to launch.
 std::deque<Thread>& pool() {
   thread_local std::deque<Thread> threads;
@@ -60,14 +57,13 @@ bool same_place(const std::source_location& a, const std::source_location& b) {
 
 }  // namespace
 
+constinit thread_local Block* Block::running HOST_NEAR = nullptr;
+
 void Block::Free::operator()(unsigned char* memory) const { std::free(memory); }
 
-Block& Block::current() {
-  if (!current_block) {
-    std::fprintf(stderr, "device code outside a kernel\n");
-    std::abort();
-  }
-  return *current_block;
+void Block::outside() {
+  std::fprintf(stderr, "device code outside a kernel\n");
+  std::abort();
 }
 
 Block::Block(const Launch& how, void (*body)(const void*), const void* args)
@@ -98,17 +94,17 @@ void Block::begin() {
 
 void Block::run(dim3 place, uint64_t seed) {
   place_ = place;
-  epoch_ = ++epochs;
   random_ = seed;
   done_ = 0;
   failure_.clear();
   if (launch_.shared) std::memset(shared_.get(), 0xff, launch_.shared);
+  for (const Declared& of : declared_) std::memset(of.memory.get(), 0xff, of.bytes);
   for (auto& warp : meetings_) {
     for (auto& meeting : warp) meeting->open = false;
   }
   for (Thread* thread : threads_) thread->fiber.reset(begin);
   all_can_run();
-  current_block = this;
+  running = this;
   while (done_ < threads_.size()) {
     if (next()) {
       threads_[now_]->fiber.enter();
@@ -116,11 +112,21 @@ void Block::run(dim3 place, uint64_t seed) {
       release_barrier();
     }
     if (!failure_.empty()) {
-      current_block = nullptr;
+      running = nullptr;
       throw Failure("kernel " + launch_.kernel + ", block " + place_name(place_) + ": " + failure_);
     }
   }
-  current_block = nullptr;
+  running = nullptr;
+}
+
+void* Block::shared_of(const void* which, size_t bytes) {
+  for (const Declared& of : declared_) {
+    if (of.which == which) return of.memory.get();
+  }
+  auto* memory = static_cast<unsigned char*>(std::malloc(bytes));
+  std::memset(memory, 0xff, bytes);
+  declared_.push_back({which, std::unique_ptr<unsigned char, Free>(memory), bytes});
+  return memory;
 }
 
 void Block::can_run(Thread& thread) {

@@ -72,14 +72,17 @@ class Block {
   void run(dim3 place, uint64_t seed);
 
   /// The block whose thread is running.
-  static Block& current();
+  static Block& current() {
+    if (!running) outside();
+    return *running;
+  }
 
   Thread& thread() { return *threads_[now_]; }
   const Launch& launch() const { return launch_; }
   dim3 place() const { return place_; }
   unsigned char* shared() { return shared_.get(); }
-  /// Another number for each block, so that what a block keeps is known to be its own.
-  uint64_t epoch() const { return epoch_; }
+  /// Shared memory of the declaration `which`, of exactly this size, so that a sanitizer sees its ends; all bits are set when a block begins, which is NaN.
+  void* shared_of(const void* which, size_t bytes);
 
   void barrier(std::source_location at);
   Meeting& enter(uint32_t mask, const char* what, std::source_location at);
@@ -93,6 +96,9 @@ class Block {
     void operator()(unsigned char* memory) const;
   };
 
+  static constinit thread_local Block* running HOST_NEAR;
+
+  [[noreturn]] static void outside();
   static void begin();
   void suspend(State state, const char* what, std::source_location at);
   bool by_warp() const { return launch_.schedule && launch_.schedule % 2 == 0; }
@@ -106,10 +112,17 @@ class Block {
   void (*body_)(const void*);
   const void* args_;
   dim3 place_;
-  uint64_t epoch_ = 0, random_ = 0;
+  uint64_t random_ = 0;
   std::vector<Thread*> threads_;
   std::vector<std::vector<std::unique_ptr<Meeting>>> meetings_;
   std::unique_ptr<unsigned char, Free> shared_;
+  /// Shared memory of declarations that this block has come by.
+  struct Declared {
+    const void* which;
+    std::unique_ptr<unsigned char, Free> memory;
+    size_t bytes;
+  };
+  std::vector<Declared> declared_;
   /// Threads that can run, in their order; where warps run by priority, the lanes of each instead.
   std::vector<unsigned> ready_, priority_;
   std::vector<uint32_t> lanes_;
@@ -140,23 +153,5 @@ Out meet(uint32_t mask, const char* what, const std::source_location& at, const 
   Block::leave(meeting, lane);
   return out;
 }
-
-/// Shared memory of one declaration, of exactly its size, so that a sanitizer sees its ends; all bits are set when a block begins, which is NaN.
-template <class T, size_t N>
-class StaticShared {
- public:
-  T* get() {
-    const uint64_t epoch = Block::current().epoch();
-    if (epoch_ != epoch) {
-      std::memset(memory_.get(), 0xff, N * sizeof(T));
-      epoch_ = epoch;
-    }
-    return memory_.get();
-  }
-
- private:
-  std::unique_ptr<T[]> memory_{new T[N]};
-  uint64_t epoch_ = 0;
-};
 
 }  // namespace host

@@ -76,7 +76,7 @@ struct Fiber::State {
 };
 
 namespace {
-thread_local Fiber* entering = nullptr;
+thread_local Fiber* entering HOST_NEAR = nullptr;
 }
 
 Fiber::Fiber() : state_(new State) {

@@ -3,6 +3,10 @@
 
 #include <cstddef>
 
+// What every operation between lanes asks for is read without a call. There is little room for such variables of a library that is loaded later, so nothing else that an
+// OS thread has of its own is one.
+#define HOST_NEAR __attribute__((tls_model("initial-exec")))
+
 namespace host {
 
 /// A stack of its own on which a function runs until it switches away.

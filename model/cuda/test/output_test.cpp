@@ -232,6 +232,77 @@ void sets(int m, uint32_t c, bool weighted) {
   }, {{"loss", {loss}}, {"dx", dx}});
 }
 
+/// Samples of an embedding; of every other anchor a row of another sample is left out, unless each is alone.
+template <class T>
+void anchors(const std::vector<uint32_t>& negatives, uint32_t d, bool alone) {
+  std::vector<uint32_t> starts{0}, samples, left_starts{0}, left_rows;
+  for (uint32_t of : negatives) {
+    samples.insert(samples.end(), 2 + of, uint32_t(starts.size() - 1));
+    starts.push_back(starts.back() + 2 + of);
+  }
+  const uint32_t m = starts.back(), count = uint32_t(negatives.size());
+  const auto is_anchor = [&](uint32_t row) { return starts[samples[row]] == row; };
+  for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t row = 0; row < m && i % 2 == 0; row++) {
+      if (samples[row] != i && !is_anchor(row) && test::below("left", i * m + row, 5) == 0) left_rows.push_back(row);
+    }
+    left_starts.push_back(uint32_t(left_rows.size()));
+  }
+  const auto is_told = [&](uint32_t i, uint32_t row) {
+    const auto first = left_rows.begin() + left_starts[i], end = left_rows.begin() + left_starts[i + 1];
+    return !is_anchor(row) && (alone ? samples[row] == i : !std::binary_search(first, end, row));
+  };
+  auto x = test::normals_of<T>("vectors", size_t(m) * d);
+  const float scale = 5.0F, share = 0.7F / float(count);
+  Numbers unit(x), norm(m);
+  for (uint32_t row = 0; row < m; row++) {
+    for (uint32_t k = 0; k < d; k++) norm[row] += x[row * d + k] * x[row * d + k];
+    norm[row] = std::sqrt(norm[row] + 1e-12);
+    for (uint32_t k = 0; k < d; k++) unit[row * d + k] /= norm[row];
+  }
+  double loss = 0.0;
+  Numbers dx(size_t(m) * d);
+  for (uint32_t i = 0; i < count; i++) {
+    Numbers cosines;
+    std::vector<uint32_t> told;
+    for (uint32_t row = 0; row < m; row++) {
+      if (!is_told(i, row)) continue;
+      told.push_back(row);
+      double cosine = 0.0;
+      for (uint32_t k = 0; k < d; k++) cosine += unit[starts[i] * d + k] * unit[row * d + k];
+      cosines.push_back(cosine);
+    }
+    const auto match = size_t(std::find(told.begin(), told.end(), starts[i] + 1) - told.begin());
+    Numbers logits(cosines);
+    for (double& logit : logits) logit *= scale;
+    const Softmax of(logits.data(), logits.size(), match);
+    loss += of.loss / count;
+    for (size_t c = 0; c < told.size(); c++) {
+      const double g = double(scale) * share * (of.probs[c] - (c == match));
+      const uint32_t one = starts[i], other = told[c];
+      for (uint32_t k = 0; k < d; k++) {
+        dx[one * d + k] += g * (unit[other * d + k] - cosines[c] * unit[one * d + k]) / norm[one];
+        dx[other * d + k] += g * (unit[one * d + k] - cosines[c] * unit[other * d + k]) / norm[other];
+      }
+    }
+  }
+  test::check(std::to_string(count) + " anchors", test::slack<T>(), [&] {
+    const Buffer<T> bx(x);
+    Buffer<T> bdx(size_t(m) * d);
+    const auto bs = Buffer<uint32_t>::of(starts), br = Buffer<uint32_t>::of(samples), bl = Buffer<uint32_t>::of(left_starts), bw = Buffer<uint32_t>::of(left_rows);
+    Buffer<float> inverse(m), cosines(size_t(count) * m), gradients(size_t(count) * m);
+    const auto by = Buffer<float>::of({share});
+    Buffer<double> losses(count);
+    const Anchors of{bx.get(), bs.get(), br.get(), bl.get(), bw.get(), inverse.get(), cosines.get(), gradients.get(), uint64_t(m), count, d, alone, scale};
+    const std::string suffix = test::suffix<T>();
+    test::launch("anchor_norms_" + suffix, dim3(test::blocks(m, 8)), 256, 0, AnchorNorms{of});
+    test::launch("anchor_cross_entropy_" + suffix, dim3(count), 256, 0, AnchorCrossEntropy{of, by.get(), losses.get()});
+    test::launch("anchor_backward_" + suffix, dim3(m), 256, 0, AnchorBackward{of, bdx.get()});
+    Ledger ledger(1.0 / count);
+    return Outputs{{"loss", {ledger.finish(losses, nullptr, count)[0]}}, {"dx", bdx.numbers()}};
+  }, {{"loss", {loss}}, {"dx", dx}});
+}
+
 /// A large logit of a class that holds has a small gradient, but not 0: 1 - s(x) would be.
 void large_logits_keep_their_gradient() {
   const Numbers x{30.0};
@@ -283,6 +354,8 @@ void all() {
     std::vector<uint32_t> sizes;
     for (int length : shape.lengths) sizes.push_back(uint32_t(length));
     groups<T>(sizes, 1 + at % 2 * 3);
+    for (uint32_t& size : sizes) size %= 4;
+    anchors<T>(sizes, uint32_t(shape.d), at % 3 == 2);
     at++;
   }
   // Vocabularies: a warp, a whole block, and numbers of classes that four does not divide.

@@ -13,7 +13,7 @@ use model::head::mask::Mask;
 use model::optim::adamw::{AdamWConfig, Missing};
 use model::optim::bert::{self, Kind};
 use model::optim::schedule::{Decay, Schedule};
-use model::output::{Batch, Decoder, Group, Outline, Output, OutputDropout, RankLoss, Targets, Task};
+use model::output::{Anchor, Batch, Decoder, Group, Outline, Output, OutputDropout, RankLoss, Targets, Task};
 use model::train::heads::Heads;
 use model::train::{Config, Setup};
 
@@ -49,9 +49,9 @@ pub(crate) struct Toy {
 /// Maps of what is known of a row.
 const MAPS: usize = 2;
 /// The tasks, one of each kind of output.
-const TASKS: [&str; 7] = ["one", "any", "score", "rank", "pairs", "tags", "words"];
+const TASKS: [&str; 8] = ["one", "any", "score", "rank", "pairs", "tags", "words", "near"];
 
-fn outputs() -> [Output; 7] {
+fn outputs() -> [Output; 8] {
     [
         Output::OneClass { classes: 3, weights: Some(vec![1.0, 0.5, 2.0]) },
         Output::AnyClasses { classes: 5, positive: Some(vec![2.0, 1.0, 1.0, 3.0, 1.5]) },
@@ -60,6 +60,7 @@ fn outputs() -> [Output; 7] {
         Output::Rank { loss: RankLoss::Binary },
         Output::Tag { classes: 4 },
         Output::Vocabulary { decoder: Decoder::Linear },
+        Output::Embedding { scale: 5.0 },
     ]
 }
 
@@ -278,6 +279,11 @@ fn batches(of: Sizes, seed: u64) -> Result<Vec<Batch>, Box<dyn Error>> {
     let (rows, words) = (rows(of, seed)?, words(of, seed)?);
     let best = |of: &[u32]| (0..of.len()).max_by_key(|i| (of[*i], *i)).unwrap_or(0);
     let groups: Vec<Group> = words.chunks(3).map(|of| Group { rows: of.len(), right: best(of) }).collect();
+    // Pairs, of which the match of the second is no negative of the first.
+    let mut anchors = vec![Anchor::default(); of.rows / 2];
+    if let (Some(first), true) = (anchors.first_mut(), of.rows >= 4) {
+        first.also_match.push(3);
+    }
     let set = |word: &u32| (0..5).filter(|class| word >> class & 1 == 1).collect();
     let at = |place: usize, class: &dyn Fn(u32) -> u32| {
         let row = |(word, length): (&u32, &usize)| {
@@ -293,6 +299,7 @@ fn batches(of: Sizes, seed: u64) -> Result<Vec<Batch>, Box<dyn Error>> {
         Targets::Groups(groups),
         at(1, &|word| word % 4),
         at(2, &|word| word + 1),
+        Targets::Anchors(anchors),
     ];
     let each = (0..).zip(targets);
     Ok(each.map(|(task, targets)| Batch { task, rows: rows.clone(), targets }).collect())

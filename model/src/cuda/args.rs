@@ -177,6 +177,14 @@ args! {
         scores: Address, d_scores: Address, targets: Address, scale: Address, losses: Address, m: u64, stride: u32,
         unused: u32,
     }
+    /// Samples of an embedding.
+    Anchors [] {
+        vectors: Address, starts: Address, samples: Address, left_starts: Address, left_rows: Address,
+        inverse: Address, cosines: Address, gradients: Address, m: u64, anchors: u32, d: u32, alone: u32, scale: f32,
+    }
+    AnchorNorms ["anchor_norms_f32"] { of: Anchors }
+    AnchorCrossEntropy ["anchor_cross_entropy_f32"] { of: Anchors, share: Address, losses: Address }
+    AnchorBackward ["anchor_backward_f32"] { of: Anchors, d_vectors: Address }
     Ring [] { numbers: Address, slot: Address, width: u32, unused: u32 }
     LossFinish ["loss_finish"] {
         losses: Address, hits: Address, share: Address, ring: Ring, m: u64, field: u32, unused: u32,

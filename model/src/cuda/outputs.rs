@@ -29,8 +29,15 @@ use pool::{Picks, Pool};
 /// The layer from vectors to logits.
 #[derive(Debug, Clone, Copy)]
 enum Layer {
+    /// The vectors as they are.
+    None,
     Linear(Linear),
-    MaskedLm { dense: Linear, norm: Norm, table: Parameter, bias: Parameter },
+    MaskedLm {
+        dense: Linear,
+        norm: Norm,
+        table: Parameter,
+        bias: Parameter,
+    },
 }
 
 /// The outputs of all tasks over their arenas.
@@ -102,6 +109,8 @@ pub(crate) struct Question<'a> {
 #[derive(Debug)]
 struct Losses {
     asked: Asked,
+    /// Whether each sample is told from its own rows only.
+    alone: bool,
     /// By what gradients are multiplied, f32, and losses, f64.
     scales: [At; 2],
     /// 0 as u32: the ring is one slot.
@@ -123,6 +132,8 @@ pub(crate) struct Memory {
     statistics: [Address; 2],
     /// `[m, stride]`, then their gradient.
     pub(crate) logits: Address,
+    /// Of samples of an embedding: inverse norms, f32 `[m]`; cosines and their gradients, f32 `[anchors, m]`.
+    anchors: [Address; 3],
     /// f64, u32 for each row.
     losses: Address,
     hits: Address,
@@ -140,6 +151,9 @@ impl Outputs {
     /// When a parameter is missing.
     pub(crate) fn new(arenas: &Arenas, outline: &Outline, config: &Config) -> Result<Self, Error> {
         let layer = |task: &crate::output::Task| {
+            if matches!(task.output, Output::Embedding { .. }) {
+                return Ok(Layer::None);
+            }
             if task.output != (Output::Vocabulary { decoder: crate::output::Decoder::MaskedLm }) {
                 return Linear::new(arenas, &of_outputs(&task.name)).map(Layer::Linear);
             }
@@ -193,8 +207,9 @@ impl Outputs {
         let (of, _) = self.output(batch.task)?;
         let of_tokens = of.output.is_of_tokens();
         let rows = if of_tokens { tokens.samples(at) } else { tokens.own(at) };
-        let c = of.output.width(self.vocabulary);
+        let (c, stride) = self.width(of);
         let total = batch.targets.weight(&of.output);
+        let dropout = dropout.filter(|_| !matches!(of.output, Output::Embedding { .. }));
         let drop = dropout.map(|key| Dropout::new(key.named(&of.name), self.outline.dropout));
         let variational =
             self.outline.thinned == OutputDropout::Variational && matches!(of.output, Output::Tag { .. });
@@ -231,11 +246,12 @@ impl Outputs {
             m,
             n: tokens.count(),
             c,
-            stride: c.next_multiple_of(8),
+            stride,
             picks,
             dropout: Drop::new(feed, drop),
             asked: Some(Losses {
                 asked,
+                alone: matches!(counting, Counting::Once),
                 scales: [feed.put(&[single(scale)]), feed.put(&[of_loss])],
                 zero: feed.put(&[0_u32]),
             }),
@@ -266,6 +282,7 @@ impl Outputs {
             dropout: Drop::new(feed, None),
             asked: Some(Losses {
                 asked,
+                alone: false,
                 scales: [
                     feed.put(&[single(share.gradient * of.alpha * weight / total)]),
                     feed.put(&[share.loss * weight / total]),
@@ -292,13 +309,13 @@ impl Outputs {
             let rows = tokens.own(0);
             (rows.len(), self.picks(feed, tokens, rows, Wanted::Answers)?)
         };
-        let c = of.output.width(self.vocabulary);
+        let (c, stride) = self.width(of);
         Ok(Fed {
             task,
             m,
             n: tokens.count(),
             c,
-            stride: c.next_multiple_of(8),
+            stride,
             picks,
             dropout: Drop::new(feed, None),
             asked: None,
@@ -306,24 +323,52 @@ impl Outputs {
         })
     }
 
+    /// Numbers of a row of a task's logits, and from one row to the next.
+    fn width(&self, of: &crate::output::Task) -> (usize, usize) {
+        match of.output {
+            Output::Embedding { .. } => (self.d, self.d),
+            _ => {
+                let c = of.output.width(self.vocabulary);
+                (c, c.next_multiple_of(8))
+            }
+        }
+    }
+
     /// Lays out what a batch computes; `bytes` are those of a number.
     pub(crate) fn memory(&self, bump: &mut Bump, fed: &Fed, bytes: usize) -> Memory {
         let (m, vectors) = (fed.m, fed.m * self.d * bytes);
-        let wide = matches!(self.layers.get(fed.task), Some(Layer::MaskedLm { .. }));
+        let layer = self.layers.get(fed.task);
+        let (wide, none) =
+            (matches!(layer, Some(Layer::MaskedLm { .. })), matches!(layer, Some(Layer::None)));
         let mut some = |wanted: bool, bytes: usize| if wanted { bump.take(bytes) } else { 0 };
         let (pools, backward) = (self.pooler_of(fed).is_some(), fed.picks.have_gradient());
         let (weighted, maximum) = (self.is_weighted(fed), self.is_maximum(fed));
         // Sums of columns of stretches of rows, or of each row what it adds to the scores' vector and bias.
         let stretched = stretches(m) * (3 * self.d).max(fed.stride);
         let partials = if weighted { stretched.max(m * (self.d + 1)) } else { stretched };
+        let anchors = match &fed.asked {
+            Some(Losses { asked: Asked::Anchors(of), .. }) => of.count,
+            _ => 0,
+        };
+        let [picked, pooled] = [true, pools].map(|wanted| some(wanted, vectors));
         Memory {
-            picked: some(true, vectors),
+            picked,
             scores: [some(weighted, 4 * fed.n), some(weighted && backward, 4 * fed.n)],
             places: some(maximum && backward, 4 * m * self.d),
-            pooled: [some(pools, vectors), some(pools && fed.dropout.is_active(), vectors)],
+            pooled: [pooled, some(pools && fed.dropout.is_active(), vectors)],
             transformed: [some(wide, vectors), some(wide, vectors), some(wide, vectors)],
             statistics: [some(wide, 4 * m), some(wide, 4 * m)],
-            logits: some(true, m * fed.stride * bytes),
+            // Of no layer the vectors, which nothing is dropped of.
+            logits: match none {
+                true if pools => pooled,
+                true => picked,
+                false => some(true, m * fed.stride * bytes),
+            },
+            anchors: [
+                some(anchors > 0, 4 * m),
+                some(anchors > 0, 4 * anchors * m),
+                some(anchors > 0, 4 * anchors * m),
+            ],
             losses: some(true, 8 * m),
             hits: some(true, 4 * m),
             back: [some(backward, vectors), some(backward, vectors)],

@@ -26,6 +26,8 @@ pub struct Outputs {
 
 #[derive(Debug, Clone)]
 enum Layer {
+    /// The vectors as they are.
+    None,
     Linear(Linear),
     MaskedLm(MaskedLm),
 }
@@ -33,6 +35,7 @@ enum Layer {
 impl Layer {
     fn forward(&self, x_md: &Tensor) -> TensorResult<Tensor> {
         match self {
+            Layer::None => Ok(x_md.clone()),
             Layer::Linear(linear) => linear.forward(x_md),
             Layer::MaskedLm(masked_lm) => masked_lm.forward(x_md),
         }
@@ -70,9 +73,10 @@ impl Outputs {
     /// # Errors
     /// When a parameter is missing.
     pub fn new(outline: &Outline, encoder: &Config, params: &Params) -> TensorResult<Self> {
-        let layers = outline.tasks.iter().map(|task| match task.is_shared() {
-            true => MaskedLm::new(params, &task.layer(), encoder).map(Layer::MaskedLm),
-            false => Linear::new(params, &task.layer()).map(Layer::Linear),
+        let layers = outline.tasks.iter().map(|task| match &task.output {
+            Output::Embedding { .. } => Ok(Layer::None),
+            _ if task.is_shared() => MaskedLm::new(params, &task.layer(), encoder).map(Layer::MaskedLm),
+            _ => Linear::new(params, &task.layer()).map(Layer::Linear),
         });
         Ok(Outputs {
             outline: outline.clone(),
@@ -108,7 +112,7 @@ impl Outputs {
     }
 
     /// The logits `[m, c]` of the rows of a task, given the last hidden states: pooled, behind `dropout`, through its layer. Of tokens those of each
-    /// token of the rows, row after row, not pooled.
+    /// token of the rows, row after row, not pooled; of an embedding the vectors `[m, d]`, without dropout.
     ///
     /// # Errors
     /// When a row lies outside `x_nd` or there is no such task.
@@ -122,7 +126,9 @@ impl Outputs {
         let (of, layer) = self.layer(task)?;
         let pooled_md =
             if of.output.is_of_tokens() { of_rows(x_nd, rows)? } else { self.pool.forward(x_nd, rows)? };
-        let Some(key) = dropout else { return layer.forward(&pooled_md) };
+        let Some(key) = dropout.filter(|_| !matches!(layer, Layer::None)) else {
+            return layer.forward(&pooled_md);
+        };
         let drop = Dropout::new(key.named(&of.name), self.outline.dropout);
         let dropped_md = match self.outline.thinned {
             OutputDropout::Variational if of.output.is_of_tokens() => {

@@ -2,8 +2,8 @@
 
 use candle_core::{Result, Tensor};
 
-use super::targets::{Group, Targets};
-use super::{Output, RankLoss};
+use super::targets::{Anchor, Group, Targets};
+use super::{Output, RankLoss, in_batch};
 use crate::nn::binary_cross_entropy::binary_cross_entropy;
 use crate::nn::cross_entropy::{cross_entropy, weighted_cross_entropy};
 use crate::nn::group_cross_entropy::group_cross_entropy;
@@ -22,6 +22,9 @@ pub(super) fn mean(output: &Output, logits_mc: &Tensor, targets: &Targets) -> Re
         (Output::Score, Targets::Scores(scores)) => squared_error(&logits_mc.squeeze(1)?, scores),
         (Output::Rank { loss: RankLoss::Softmax }, Targets::Groups(groups)) => softmax(logits_mc, groups),
         (Output::Rank { loss: RankLoss::Binary }, Targets::Groups(groups)) => binary(logits_mc, groups),
+        (Output::Embedding { scale }, Targets::Anchors(anchors)) => {
+            in_batch::cross_entropy(logits_mc, anchors, *scale)
+        }
         (Output::Tag { .. } | Output::Vocabulary { .. }, Targets::Tokens(rows)) => {
             cross_entropy(logits_mc, &rows.concat())
         }
@@ -44,6 +47,17 @@ pub(super) fn sum_of_samples(output: &Output, logits_mc: &Tensor, targets: &Targ
                 let logits_gc = logits_mc.narrow(0, first, group.rows)?;
                 total = (total + binary(&logits_gc, std::slice::from_ref(group))?)?;
                 first += group.rows;
+            }
+            Ok(total)
+        }
+        (Output::Embedding { scale }, Targets::Anchors(anchors)) => {
+            let mut first = 0;
+            let mut total = logits_mc.narrow(0, 0, 1)?.sum_all()?.zeros_like()?;
+            for Anchor { negatives, .. } in anchors {
+                let alone = Anchor { negatives: *negatives, also_match: vec![] };
+                let vectors_gd = logits_mc.narrow(0, first, alone.rows())?;
+                first += alone.rows();
+                total = (total + in_batch::cross_entropy(&vectors_gd, &[alone], *scale)?)?;
             }
             Ok(total)
         }
@@ -95,8 +109,11 @@ mod tests {
         let weights = Some(vec![0.5, 4.0, 2.0]);
         let tags = vec![vec![None, Some(2), None], vec![Some(1)], vec![Some(0), Some(2)]];
         let tag = (Output::Tag { classes: 3 }, 3, Targets::Tokens(tags));
+        let anchors = vec![Anchor { negatives: 2, also_match: vec![5] }, Anchor::default()];
+        let near = (Output::Embedding { scale: 3.0 }, 4, Targets::Anchors(anchors));
         let all = [
             tag,
+            near,
             rank(RankLoss::Softmax),
             rank(RankLoss::Binary),
             one(None),
@@ -118,6 +135,10 @@ mod tests {
                     Targets::Sets(sets) => (1, Targets::Sets(vec![sets[sample].clone()])),
                     Targets::Scores(scores) => (1, Targets::Scores(vec![scores[sample]])),
                     Targets::Groups(groups) => (groups[sample].rows, Targets::Groups(vec![groups[sample]])),
+                    Targets::Anchors(anchors) => {
+                        let alone = Anchor { negatives: anchors[sample].negatives, also_match: vec![] };
+                        (alone.rows(), Targets::Anchors(vec![alone]))
+                    }
                     Targets::Tokens(rows) => {
                         (rows[sample].len(), Targets::Tokens(vec![rows[sample].clone()]))
                     }

@@ -14,6 +14,23 @@ pub struct Group {
     pub right: usize,
 }
 
+/// The rows of an embedding's sample: an anchor, as a query, then the row that matches it, then some that do not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Anchor {
+    /// How many rows that do not match there are.
+    pub negatives: usize,
+    /// Rows of other samples, by their numbers in the batch, that match it as well, so that they are no negatives of it.
+    pub also_match: Vec<usize>,
+}
+
+impl Anchor {
+    /// All rows of the sample.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        2 + self.negatives
+    }
+}
+
 /// The gold labels of the rows of a batch, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Targets {
@@ -25,6 +42,8 @@ pub enum Targets {
     Scores(Vec<f64>),
     /// The groups of the rows, one behind the other.
     Groups(Vec<Group>),
+    /// The samples of an embedding, one behind the other: each is told from its own negatives and from the other samples' rows but their anchors.
+    Anchors(Vec<Anchor>),
     /// The class of each token of each row, or what word of the vocabulary it is; none of tokens that nothing is asked of, such as `[CLS]` and later
     /// subwords.
     Tokens(Vec<Vec<Option<u32>>>),
@@ -41,6 +60,9 @@ pub struct Batch {
     pub targets: Targets,
 }
 
+/// What targets of an embedding are.
+const ANCHORS: &str = "anchors with a row that matches";
+
 fn no_class(task: &str, row: usize, class: u32, classes: usize) -> Error {
     Error::Misfit(format!(
         "batch of {task}, row {row}: class {class} is not below {classes}; examples and output were made for different classes"
@@ -54,6 +76,7 @@ impl Targets {
             Targets::Sets(_) => "a set of classes for each row",
             Targets::Scores(_) => "one score for each row",
             Targets::Groups(_) => "groups of rows with a right one",
+            Targets::Anchors(_) => ANCHORS,
             Targets::Tokens(_) => "a class or none for each token",
         }
     }
@@ -65,6 +88,7 @@ impl Targets {
             Targets::Sets(sets) => sets.len(),
             Targets::Scores(scores) => scores.len(),
             Targets::Groups(groups) => groups.iter().map(|group| group.rows).sum(),
+            Targets::Anchors(anchors) => anchors.iter().map(Anchor::rows).sum(),
             Targets::Tokens(rows) => rows.len(),
         }
     }
@@ -74,6 +98,7 @@ impl Targets {
     pub fn samples(&self) -> usize {
         match self {
             Targets::Groups(groups) => groups.len(),
+            Targets::Anchors(anchors) => anchors.len(),
             _ => self.rows(),
         }
     }
@@ -121,7 +146,7 @@ impl Targets {
         match self {
             Targets::Classes(classes) => Some(classes.iter().copied().map(Some).collect()),
             Targets::Tokens(rows) => Some(rows.concat()),
-            Targets::Sets(_) | Targets::Scores(_) | Targets::Groups(_) => None,
+            Targets::Sets(_) | Targets::Scores(_) | Targets::Groups(_) | Targets::Anchors(_) => None,
         }
     }
 
@@ -138,6 +163,7 @@ impl Targets {
             Output::AnyClasses { .. } => "a set of classes for each row",
             Output::Score => "one score for each row",
             Output::Rank { .. } => "groups of rows with a right one",
+            Output::Embedding { .. } => ANCHORS,
             Output::Tag { .. } | Output::Vocabulary { .. } => "a class or none for each token",
         };
         if expected != found {
@@ -194,6 +220,12 @@ impl Targets {
                 }
                 None => Ok(()),
             },
+            Targets::Anchors(anchors) => match self.no_match(anchors) {
+                Some((anchor, row)) => Err(Error::Misfit(format!(
+                    "batch of {task}, anchor {anchor}: row {row} (from 0) is said to match it, but is an anchor, its own or none of the batch; name rows of other samples that are no anchors"
+                ))),
+                None => Ok(()),
+            },
             Targets::Tokens(rows) => {
                 let row = rows.iter().position(|tags| tags.iter().flatten().any(beyond));
                 let class = row.and_then(|row| rows[row].iter().flatten().find(|class| beyond(class)));
@@ -203,6 +235,21 @@ impl Targets {
                 }
             }
         }
+    }
+
+    /// The first anchor that is said to be matched by a row that cannot.
+    fn no_match(&self, anchors: &[Anchor]) -> Option<(usize, usize)> {
+        let firsts: Vec<usize> = anchors
+            .iter()
+            .scan(0, |next, anchor| Some(std::mem::replace(next, *next + anchor.rows())))
+            .collect();
+        let all = self.rows();
+        let wrong = |(at, anchor): (usize, &Anchor)| {
+            let own = firsts[at]..firsts[at] + anchor.rows();
+            let none = |row: &&usize| own.contains(row) || **row >= all || firsts.binary_search(row).is_ok();
+            anchor.also_match.iter().find(none).map(|row| (at, *row))
+        };
+        anchors.iter().enumerate().find_map(wrong)
     }
 
     fn check_tokens(&self, of: &Task, lengths: &[usize]) -> Result<(), Error> {

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use model::Device;
+use model::eval::cosine::{dot, unit};
 use model::head::mask::Mask;
 use model::predict::Predictor;
 use serde_json::{Map, Value, json};
-use tasks::downstream::encode::{Cuts, Frame, Framed};
+use tasks::downstream::encode::{Cuts, Frame, Framed, Texts};
 use tasks::downstream::token_classes::TokenClasses;
 use tasks::token::encode::Vocabulary;
 
@@ -152,7 +153,7 @@ impl Answering {
         let is_pair = input.pair.is_some();
         match task.asked {
             Asked::Tags => !is_pair,
-            Asked::Rank => is_pair,
+            Asked::Rank | Asked::Similarity => is_pair,
             Asked::OneClass | Asked::AnyClasses | Asked::Score => {
                 self.file.tasks.len() == 1 || task.pairs == is_pair
             }
@@ -189,7 +190,8 @@ impl Answering {
             let mut placed = Placed::default();
             let mut of_length = fitting.iter().filter(|task| self.file.most(task) == most);
             let tagged = of_length.clone().any(|task| task.asked == Asked::Tags);
-            let whole = of_length.any(|task| task.asked != Asked::Tags);
+            let apart = of_length.clone().any(|task| task.asked == Asked::Similarity);
+            let whole = of_length.any(|task| !matches!(task.asked, Asked::Tags | Asked::Similarity));
             rows.set_most(most)?;
             let first = rows.rows.ids.len();
             if tagged {
@@ -201,6 +203,12 @@ impl Answering {
                     Some(known) => known.push(number, most, rows)?,
                     None => self.push_whole(input, first, rows)?,
                 });
+            }
+            if let (true, Some(pair)) = (apart, &input.pair) {
+                placed.apart = Some(rows.rows.len());
+                for text in [&input.text, pair] {
+                    rows.single(Texts::new(&self.vocabulary, &[text], rows.most())?.get(0));
+                }
             }
             waiting.insert(most, placed);
         }
@@ -239,12 +247,23 @@ impl Answering {
                     continue;
                 }
                 let mut answer = Map::new();
-                let Some(Placed { whole, words }) = placed.get(&self.file.most(task)) else { continue };
+                let Some(Placed { whole, words, apart }) = placed.get(&self.file.most(task)) else {
+                    continue;
+                };
                 match (task.asked, words, whole) {
                     (Asked::Tags, Some((from, words)), _) => {
                         let of_line = &logits[*from..from + words.tokens];
                         let found = words.entities(&line.text, classes, of_line)?;
                         answer.insert("entities".to_owned(), Value::Array(found));
+                    }
+                    (Asked::Similarity, ..) => {
+                        let Some(row) = apart else { continue };
+                        let [one, other] = [*row, *row + 1].map(|row| {
+                            let mut vector = logits[row].clone();
+                            unit(&mut vector);
+                            vector
+                        });
+                        answer.insert("score".to_owned(), json!(dot(&one, &other)));
                     }
                     (_, _, Some(row)) => self.said(task, &mut answer, &logits[*row]),
                     _ => continue,
@@ -288,7 +307,7 @@ impl Answering {
                     .map(|(name, share)| ((*name).to_owned(), json!(rounded(*share))));
                 said.insert("shares".to_owned(), Value::Object(shown.collect()));
             }
-            Asked::Score | Asked::Rank | Asked::Tags => {
+            Asked::Score | Asked::Rank | Asked::Similarity | Asked::Tags => {
                 said.insert("score".to_owned(), json!(logits.first()));
             }
         }
@@ -305,6 +324,8 @@ struct Placed {
     whole: Option<usize>,
     /// The first token of its words' rows, and the words.
     words: Option<(usize, Heard)>,
+    /// The row of the first of two texts that are read apart; that of the second is the next.
+    apart: Option<usize>,
 }
 
 /// The best classes with their shares, the best one first.

@@ -31,6 +31,8 @@ pub(crate) enum Asked {
     Score,
     /// A number that puts the second texts of one first text in order.
     Rank,
+    /// How near the vectors of two texts are, each of which is a row of its own.
+    Similarity,
     /// One of the classes, of each word.
     Tags,
 }

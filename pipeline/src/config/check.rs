@@ -67,6 +67,15 @@ fn together(config: &Config) -> anyhow::Result<()> {
             "{table}.patience evaluates on the part `valid`, and split.parts is \"all\", which has none: leave {table}.patience out, or split"
         );
     }
+    if let Some(finetune) = &config.finetune {
+        let is_ranking = |of: &stage::benchmark::Of| matches!(of, stage::benchmark::Of::Capr(_));
+        let rankings = config.benchmarks.iter().map(|of| (of.name.as_str(), is_ranking(&of.of)));
+        finetune.check_untrained(&rankings.collect::<Vec<_>>())?;
+        anyhow::ensure!(
+            finetune.settings.epochs > 0 || config.attentions.is_empty(),
+            "finetune.epochs is 0, which [[attentions]] have too: give at least 1 epoch"
+        );
+    }
     if let Some(rank) = &config.rank {
         rank.of_split(&config.split)?;
         anyhow::ensure!(

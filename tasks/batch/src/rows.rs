@@ -95,6 +95,15 @@ impl Rows {
         Ok(())
     }
 
+    /// The token ids of each row.
+    pub fn each(&self) -> impl Iterator<Item = &[u32]> {
+        self.lengths.iter().scan(self.ids.as_slice(), |rest, length| {
+            let (row, others) = rest.split_at_checked(*length)?;
+            *rest = others;
+            Some(row)
+        })
+    }
+
     /// How many rows there are.
     #[must_use]
     pub fn len(&self) -> usize {

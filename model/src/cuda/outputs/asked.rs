@@ -2,7 +2,8 @@
 
 use super::super::feed::{At, Feed, number};
 use crate::Error;
-use crate::output::{Group, Output, RankLoss, Targets};
+use crate::nn::single;
+use crate::output::{Anchor, Group, Output, RankLoss, Targets};
 
 /// What is asked of the rows of logits.
 #[derive(Debug)]
@@ -15,6 +16,21 @@ pub(super) enum Asked {
     Score { targets: At },
     /// The right row of each group: where groups begin.
     Groups { starts: At, right: At, count: usize },
+    /// The match of each anchor among the rows of the batch.
+    Anchors(Anchors),
+}
+
+/// Samples of an embedding.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Anchors {
+    /// Where their rows begin, and the sample of each row.
+    pub(super) starts: At,
+    pub(super) samples: At,
+    /// Rows that are not told from an anchor's match: where each anchor's begin, and which.
+    pub(super) left_starts: At,
+    pub(super) left_rows: At,
+    pub(super) count: usize,
+    pub(super) scale: f32,
 }
 
 impl Asked {
@@ -50,6 +66,9 @@ impl Asked {
                 let count = groups.len();
                 Ok(Asked::Groups { starts: feed.put(&starts), right: feed.put(&right), count })
             }
+            (Output::Embedding { scale }, Targets::Anchors(anchors), _) => {
+                put_anchors(feed, anchors, *scale).map(Asked::Anchors)
+            }
             (Output::Rank { loss: RankLoss::Binary }, Targets::Groups(groups), _) => {
                 let of_row = |group: &Group, row| if row == group.right { vec![0] } else { vec![] };
                 let sets: Vec<Vec<u32>> = groups
@@ -66,7 +85,7 @@ impl Asked {
     /// How many losses there are of m rows of logits.
     pub(super) fn losses(&self, m: usize) -> usize {
         match self {
-            Asked::Groups { count, .. } => *count,
+            Asked::Groups { count, .. } | Asked::Anchors(Anchors { count, .. }) => *count,
             _ => m,
         }
     }
@@ -80,6 +99,22 @@ impl Asked {
 fn put(feed: &mut Feed, classes: &[Option<u32>]) -> Result<At, Error> {
     let of = |class: &Option<u32>| class.map_or(Ok(-1), |class| number(class as usize).map(u32::cast_signed));
     Ok(feed.put(&classes.iter().map(of).collect::<Result<Vec<i32>, _>>()?))
+}
+
+fn put_anchors(feed: &mut Feed, anchors: &[Anchor], scale: f64) -> Result<Anchors, Error> {
+    let (mut starts, mut samples) = (vec![0_u32], vec![]);
+    for (anchor, sample) in anchors.iter().zip(0_u32..) {
+        samples.extend(std::iter::repeat_n(sample, anchor.rows()));
+        starts.push(number(samples.len())?);
+    }
+    let left = anchors.iter().map(|anchor| {
+        let mut rows = anchor.also_match.iter().map(|row| number(*row)).collect::<Result<Vec<u32>, _>>()?;
+        rows.sort_unstable();
+        Ok(rows)
+    });
+    let (left_starts, left_rows) = put_sets(feed, &left.collect::<Result<Vec<_>, Error>>()?)?;
+    let (starts, samples) = (feed.put(&starts), feed.put(&samples));
+    Ok(Anchors { starts, samples, left_starts, left_rows, count: anchors.len(), scale: single(scale) })
 }
 
 fn put_sets(feed: &mut Feed, sets: &[Vec<u32>]) -> Result<(At, At), Error> {

@@ -37,6 +37,8 @@ impl Outputs {
         let (_, layer) = self.output(fed.task)?;
         let vectors = self.vectors(fed, memory);
         match layer {
+            // The loss has left the gradient of its vectors there.
+            Layer::None => {}
             Layer::Linear(linear) => self.of_logits(cuda, fed, memory, linear, [vectors, memory.back[0]])?,
             Layer::MaskedLm { .. } => self.transform(cuda, fed, memory, layer, vectors)?,
         }

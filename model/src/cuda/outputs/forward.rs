@@ -1,12 +1,13 @@
 //! From hidden states to logits and losses.
 
 use super::super::args::{
-    Address, BinaryCrossEntropy, CrossEntropy, GroupCrossEntropy, LossFinish, NormForward, Ring, SquaredError,
+    Address, AnchorBackward, AnchorCrossEntropy, AnchorNorms, Anchors, BinaryCrossEntropy, CrossEntropy,
+    GroupCrossEntropy, LossFinish, NormForward, Ring, SquaredError,
 };
 use super::super::feed::Sent;
 use super::super::product::{Matrices, Sizes};
 use super::super::{Cuda, Launch, args};
-use super::asked::Asked;
+use super::asked::{self, Asked};
 use super::{Fed, Layer, Losses, Memory, Outputs};
 use crate::Error;
 
@@ -66,6 +67,7 @@ impl Outputs {
         let sizes = Sizes { n: m, i: d, o: fed.c, stride: fed.stride };
         let (_, layer) = self.output(fed.task)?;
         let (x, weight, bias) = match layer {
+            Layer::None => return Ok(()),
             Layer::Linear(linear) => (x, linear.weight, linear.bias),
             Layer::MaskedLm { dense, norm, table, bias } => {
                 let [u, w, t] = memory.transformed;
@@ -176,7 +178,44 @@ impl Outputs {
                 };
                 cuda.launch_on_numbers("group_cross_entropy", Launch::of(count.div_ceil(4), 128), &args)?;
             }
+            Asked::Anchors(anchors) => self.of_anchors(cuda, Sent { fed, base }, of, *anchors, memory)?,
         }
         Ok(())
+    }
+
+    /// The losses of an embedding's samples, and the gradient of its vectors where one is wanted.
+    fn of_anchors(
+        &self,
+        cuda: &mut Cuda,
+        Sent { fed, base }: Sent<'_, Fed>,
+        of: &Losses,
+        anchors: asked::Anchors,
+        memory: &Memory,
+    ) -> Result<(), Error> {
+        let [inverse, cosines, gradients] = memory.anchors;
+        let all = Anchors {
+            vectors: memory.logits,
+            starts: base.of(anchors.starts),
+            samples: base.of(anchors.samples),
+            left_starts: base.of(anchors.left_starts),
+            left_rows: base.of(anchors.left_rows),
+            inverse,
+            cosines,
+            gradients,
+            m: fed.m as u64,
+            anchors: anchors.count as u32,
+            d: self.d as u32,
+            alone: of.alone.into(),
+            scale: anchors.scale,
+        };
+        let (share, losses) = (base.of(of.scales[0]), memory.losses);
+        cuda.launch_on_numbers("anchor_norms", Launch::of(fed.m.div_ceil(8), 256), &AnchorNorms { of: all })?;
+        let args = AnchorCrossEntropy { of: all, share, losses };
+        cuda.launch_on_numbers("anchor_cross_entropy", Launch::of(anchors.count, 256), &args)?;
+        if !fed.picks.have_gradient() {
+            return Ok(());
+        }
+        let args = AnchorBackward { of: all, d_vectors: memory.back[0] };
+        cuda.launch_on_numbers("anchor_backward", Launch::of(fed.m, 256), &args)
     }
 }

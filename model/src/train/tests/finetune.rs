@@ -23,10 +23,10 @@ use crate::head::mask::Mask;
 use crate::optim::adamw::Missing;
 use crate::optim::bert::{self, Kind};
 use crate::optim::schedule::ReferencePace;
-use crate::output::{Batch, Group, Outline, Output, RankLoss, Targets, Task};
+use crate::output::{Anchor, Batch, Group, Outline, Output, RankLoss, Targets, Task};
 use crate::predict::Predictor;
 
-pub(crate) const TASKS: [&str; 6] = ["one", "any", "score", "rank", "pairs", "tags"];
+pub(crate) const TASKS: [&str; 7] = ["one", "any", "score", "rank", "pairs", "tags", "near"];
 
 pub(crate) fn setup() -> Setup {
     let mut encoder = tiny();
@@ -38,6 +38,7 @@ pub(crate) fn setup() -> Setup {
         Output::Rank { loss: RankLoss::Softmax },
         Output::Rank { loss: RankLoss::Binary },
         Output::Tag { classes: 4 },
+        Output::Embedding { scale: 5.0 },
     ];
     let task = |(name, output): (&str, Output)| Task { name: name.to_owned(), output, alpha: 1.0 };
     Setup {
@@ -85,6 +86,12 @@ fn tags(words: &[u32]) -> Tags {
     words.iter().enumerate().map(row).collect()
 }
 
+/// Three samples of an embedding over [`rows`]: the match of the last is no negative of the first.
+fn anchors() -> Vec<Anchor> {
+    let of = |negatives, also_match: &[usize]| Anchor { negatives, also_match: also_match.to_vec() };
+    vec![of(1, &[6]), of(0, &[]), of(1, &[])]
+}
+
 /// A batch of each task.
 pub(crate) fn batches(seed: u64) -> Vec<Batch> {
     let words = words(seed);
@@ -99,6 +106,7 @@ pub(crate) fn batches(seed: u64) -> Vec<Batch> {
         Targets::Groups(groups.to_vec()),
         Targets::Groups(groups.to_vec()),
         Targets::Tokens(tags(&words)),
+        Targets::Anchors(anchors()),
     ];
     (0..).zip(targets).map(|(task, targets)| Batch { task, rows: rows(seed), targets }).collect()
 }
@@ -124,7 +132,7 @@ fn it_learns_every_kind_of_output_together() {
         let [first, last] = [0, 299].map(|i: usize| records[i].tasks[task]);
         assert!(last.loss < first.loss * 0.5, "{task}: from {first:?} to {last:?}");
     }
-    assert_eq!((records[0].rows, records[0].tasks["rank"].samples), (48, 3));
+    assert_eq!((records[0].rows, records[0].tasks["rank"].samples), (56, 3));
     let sum: f64 = records[0].tasks.values().map(|task| task.loss).sum();
     assert!((sum - records[0].loss).abs() < 1e-4);
     // What was learned is what is said: of tags a row of numbers for each token.
@@ -188,11 +196,11 @@ fn killed_at_any_step(missing: Missing, optimiser: Option<bert::Config>) {
         setup.train.schedule.reference = Some(ReferencePace::Linear061);
     }
     setup.train.optimiser = optimiser;
-    (setup.outline.pooling, setup.train.covered_by, setup.train.missing) = (Pooling::LearnedAttn, 6, missing);
+    (setup.outline.pooling, setup.train.covered_by, setup.train.missing) = (Pooling::LearnedAttn, 7, missing);
     let start = || Trainer::new(setup.clone(), &Device::Cpu).unwrap();
     // Tasks in turns, so that some parameters have had no gradient yet.
     let turn = |trainer: &mut Trainer, step: u64| {
-        let task = usize::try_from(step % 6).unwrap();
+        let task = usize::try_from(step % 7).unwrap();
         trainer.step(step, &batches(step)[task..=task]).unwrap()
     };
     let mut whole = start();

@@ -33,6 +33,7 @@ fn share(batch: &Batch, rank: usize, world: usize) -> Option<Batch> {
         Targets::Scores(scores) => {
             (Targets::Scores(scores[taken.clone()].to_vec()), taken.start, taken.len())
         }
+        Targets::Anchors(_) => panic!("each rank has its own rows to tell a match from"),
         Targets::Tokens(rows) => (Targets::Tokens(rows[taken.clone()].to_vec()), taken.start, taken.len()),
     };
     let mut rows = Rows::default();
@@ -168,7 +169,7 @@ pub(crate) fn on_gpus(devices: Devices) {
     let mut setup = calm(finetune::setup());
     setup.train.covered_by = 6;
     as_one_on(devices, &[2], &setup, 6, |step| {
-        vec![finetune::batches(step).into_iter().skip(usize::try_from(step % 4).unwrap()).collect()]
+        vec![finetune::batches(step).into_iter().take(6).skip(usize::try_from(step % 4).unwrap()).collect()]
     });
     let setup = calm(finetune::labels::labelled(Mode::Paper));
     as_one_on(devices, &[2], &setup, 3, |step| vec![vec![finetune::batches(step).remove(0)]]);
@@ -201,7 +202,13 @@ fn every_kind_of_output_is_weighed_over_all_ranks() {
         setup.train.covered_by = 6;
         // Tasks take turns, so that in most steps some outputs have no gradient anywhere.
         as_one(&setup, 6, |step| {
-            vec![finetune::batches(step).into_iter().skip(usize::try_from(step % 4).unwrap()).collect()]
+            vec![
+                finetune::batches(step)
+                    .into_iter()
+                    .take(6)
+                    .skip(usize::try_from(step % 4).unwrap())
+                    .collect(),
+            ]
         });
     }
     let setup = calm(finetune::labels::labelled(Mode::Paper));

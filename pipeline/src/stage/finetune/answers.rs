@@ -1,9 +1,13 @@
 //! What a fine-tuned model says of a benchmark's parts: outputs for all rows, in batches of bounded size, and what they are worth.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
+use batch::rows::Rows;
+use model::eval::cosine::{dot, unit};
+use model::output::Output;
 use model::predict::Predictor;
 use serde::Serialize;
 use tasks::downstream::example::Part;
@@ -14,7 +18,8 @@ use crate::engine::context::Context;
 /// Tokens that pass through an encoder together: enough to keep it busy, few enough for any memory.
 const TOKENS: usize = 4096;
 
-/// A model's outputs, those of the task of this number, for all rows of a part, `[rows][classes]`; of tags, for all tokens of the rows.
+/// A model's outputs, those of the task of this number, for all rows of a part, `[rows][classes]`; of tags, for all tokens of the rows; of an embedding, for each
+/// sample the cosines of its first row's vector with its others'.
 ///
 /// # Errors
 /// When the model does not fit, or the run is asked to stop.
@@ -25,6 +30,9 @@ pub(crate) fn outputs(
     part: Part,
     context: &Context,
 ) -> anyhow::Result<Vec<Vec<f32>>> {
+    if let Output::Embedding { .. } = benchmark.output() {
+        return cosines(predictor, task, benchmark, part, context);
+    }
     let (samples, mut outputs) = (benchmark.samples(part), Vec::new());
     let mut rows = benchmark.framed()?;
     for sample in 0..samples {
@@ -36,6 +44,48 @@ pub(crate) fn outputs(
         }
     }
     Ok(outputs)
+}
+
+/// The cosines of an embedding's outputs. Rows that are alike, as passages that are candidates of many queries, are encoded once.
+fn cosines(
+    predictor: &Predictor,
+    task: usize,
+    benchmark: &dyn Benchmark,
+    part: Part,
+    context: &Context,
+) -> anyhow::Result<Vec<Vec<f32>>> {
+    let (mut known, mut places) = (HashMap::<Vec<u32>, usize>::new(), Vec::new());
+    let (mut vectors, mut waiting) = (Vec::new(), Rows::default());
+    for sample in 0..benchmark.samples(part) {
+        let mut rows = benchmark.framed()?;
+        benchmark.push(part, sample, &mut rows)?;
+        let mut of_sample = vec![];
+        for ids in rows.rows.each() {
+            let count = known.len();
+            of_sample.push(match known.get(ids) {
+                Some(place) => *place,
+                None => {
+                    known.insert(ids.to_vec(), count);
+                    waiting.push(ids.iter().map(|id| (*id, 0)));
+                    count
+                }
+            });
+        }
+        places.push(of_sample);
+        if waiting.ids.len() >= TOKENS {
+            context.check()?;
+            vectors.extend(predictor.logits(task, &std::mem::take(&mut waiting))?);
+        }
+    }
+    vectors.extend(predictor.logits(task, &waiting)?);
+    vectors.iter_mut().for_each(|vector: &mut Vec<f32>| unit(vector));
+    let of_sample = |places: Vec<usize>| {
+        let (first, others) = places
+            .split_first()
+            .map_or((&[][..], &[][..]), |(first, others)| (vectors[*first].as_slice(), others));
+        others.iter().map(|other| vec![dot(first, &vectors[*other])]).collect::<Vec<_>>()
+    };
+    Ok(places.into_iter().flat_map(of_sample).collect())
 }
 
 /// How good a model's task of this number is on a part.
@@ -85,7 +135,10 @@ pub(crate) fn write(
     for sample in 0..benchmark.samples(part) {
         let mut rows = benchmark.framed()?;
         benchmark.push(part, sample, &mut rows)?;
-        let count = output.answers(&rows.rows);
+        let count = match output {
+            Output::Embedding { .. } => rows.rows.len().saturating_sub(1),
+            output => output.answers(&rows.rows),
+        };
         let of = outputs.get(from..from + count).context("there are not outputs for all rows")?;
         from += count;
         serde_json::to_writer(&mut json, &Said { id: benchmark.id(part, sample), outputs: of })?;

@@ -1,6 +1,7 @@
 //! The fine-tuning's part of a config.
 
 mod limits;
+mod ranking;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +9,8 @@ use model::encoder::pool::Pooling;
 use model::optim::adamw::AdamWConfig;
 use model::optim::bert;
 use model::optim::schedule::Decay;
-use model::output::RankLoss;
 use model::range::{CLIP, DROPOUT, RATE, WARM_UP};
 use serde::{Deserialize, Serialize};
-use tasks::downstream::capr::Wording;
 use tasks::downstream::encode::{Cut, Frame};
 use tasks::downstream::tagging::Subwords;
 use tasks::token::encode::Vocabulary;
@@ -22,6 +21,8 @@ use super::search::Search;
 use crate::config::range::{MANY, inside, number, whole};
 use crate::stage::LONGEST;
 use limits::{MaxExamples, Patience};
+use ranking::Ranking;
+pub(super) use ranking::{NegativesFrom, Scorer};
 
 /// How encoders are fine-tuned on every benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -70,7 +71,7 @@ pub(crate) struct Settings {
     ///
     /// Source: BERT's `run_classifier.py`, and MT-BERT, section 4.2.
     pub warmup: f64,
-    /// Maximum number of epochs; in recipes, those of the schedule.
+    /// Maximum number of epochs; in recipes, those of the schedule. 0 evaluates the encoder as it is, for bi-encoders, which need no training to answer.
     ///
     /// Source: ours: above BERT's 2 to 4 (Devlin et al. 2019, appendix A.3), since the model kept is the best evaluation's.
     pub epochs: u64,
@@ -78,7 +79,7 @@ pub(crate) struct Settings {
     ///
     /// Source: Devlin et al. 2019, appendix A.3: 16 or 32.
     pub batch: usize,
-    /// Dropout on the task head's input, from 0 to 0.95.
+    /// Dropout on the task head's input, from 0 to 0.95; a bi-encoder has no head.
     ///
     /// Source: MT-BERT, section 4.2: 0.1 for all task-specific layers.
     pub dropout: f64,
@@ -210,30 +211,6 @@ pub(crate) enum ClassWeights {
     Balanced,
 }
 
-/// How passages are ranked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Ranking {
-    /// What is minimised.
-    ///
-    /// Source: Humeau et al. 2020, whose cross-encoder KIMERA uses (section 3.2) without naming a loss.
-    pub loss: RankLoss,
-    /// Negative passages per query in training.
-    ///
-    /// Source: the code of CDV: 10 candidates, one of which answers.
-    pub negatives: usize,
-    /// How a query is worded.
-    ///
-    /// Source: the files of CDV as published.
-    pub wording: Wording,
-}
-
-impl Default for Ranking {
-    fn default() -> Self {
-        Self { loss: RankLoss::default(), negatives: 9, wording: Wording::default() }
-    }
-}
-
 impl Config {
     /// What says the settings of a benchmark's fine-tunings: its own, a search, or those for all.
     #[must_use]
@@ -276,6 +253,28 @@ impl Config {
         Ok(())
     }
 
+    /// Refuses to leave an encoder as it is for benchmarks that no bi-encoder answers; `rankings` says which benchmarks are rankings.
+    ///
+    /// # Errors
+    /// Names the key and the benchmark.
+    pub(crate) fn check_untrained(&self, rankings: &[(&str, bool)]) -> anyhow::Result<()> {
+        for (name, is_ranking) in rankings {
+            let Source::Given(settings) = self.source(name) else { continue };
+            let asked = self.on.as_ref().is_none_or(|on| on.iter().any(|of| of == name));
+            let answers = *is_ranking && self.fixed.ranking.scorer == Scorer::BiEncoder;
+            let of = if self.settings_of.contains_key(*name) {
+                format!("settings_of.{name}.")
+            } else {
+                String::new()
+            };
+            anyhow::ensure!(
+                settings.epochs > 0 || !asked || answers,
+                "finetune.{of}epochs is 0, which leaves the encoder as it is, and only a ranking by a bi-encoder (finetune.ranking.scorer) can be answered so, not {name}: give at least 1 epoch, or leave {name} out of finetune.on"
+            );
+        }
+        Ok(())
+    }
+
     /// Refuses settings outside their ranges.
     ///
     /// # Errors
@@ -309,7 +308,7 @@ impl Settings {
         number(format!("{key}.learning_rate"), learning_rate, &RATE)?;
         number(format!("{key}.warmup"), warmup, &WARM_UP)?;
         number(format!("{key}.dropout"), dropout, &DROPOUT)?;
-        whole(format!("{key}.epochs"), epochs, 1..=MANY)?;
+        whole(format!("{key}.epochs"), epochs, 0..=MANY)?;
         whole(format!("{key}.batch"), batch as u64, 1..=MANY)
     }
 }
@@ -340,6 +339,7 @@ impl Fixed {
         number("finetune.clip_norm", self.clip_norm, &CLIP)?;
         inside("finetune", self.adamw.check())?;
         inside("finetune", self.optimiser.as_ref().map_or(Ok(()), bert::Config::check))?;
+        self.ranking.check()?;
         self.quirks.check(self.subwords)?;
         let key = "finetune.max_tokens";
         whole(key, self.max_tokens as u64, 8..=LONGEST)?;
@@ -347,7 +347,6 @@ impl Fixed {
             whole(format!("{key}_of.{name}"), *most as u64, 8..=LONGEST)?;
         }
         let numbers = [
-            ("ranking.negatives", self.ranking.negatives as u64, MANY),
             ("patience.evals_per_epoch", self.patience.evals_per_epoch, MANY),
             ("patience.every", self.patience.every.unwrap_or(1), u64::MAX),
             ("patience.evaluations", self.patience.evaluations, u64::MAX),

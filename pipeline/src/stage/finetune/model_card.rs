@@ -85,6 +85,7 @@ fn says(asked: Asked) -> &'static str {
         Asked::AnyClasses => "any of the classes",
         Asked::Score => "a number",
         Asked::Rank => "a number that ranks second texts",
+        Asked::Similarity => "the cosine of two texts' vectors",
         Asked::Tags => "a class for each word",
     }
 }
@@ -93,7 +94,7 @@ fn says(asked: Asked) -> &'static str {
 fn on_the_hub(asked: Asked) -> &'static str {
     match asked {
         Asked::OneClass | Asked::AnyClasses => "text-classification",
-        Asked::Score => "sentence-similarity",
+        Asked::Score | Asked::Similarity => "sentence-similarity",
         Asked::Rank => "text-ranking",
         Asked::Tags => "token-classification",
     }

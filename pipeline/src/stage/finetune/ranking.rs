@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use base::rng::RngKey;
 use model::eval::retrieval::{self, Query};
-use model::output::{Batch, Group, Output, Targets};
+use model::output::{Anchor, Batch, Group, Output, Targets};
 use serde_json::json;
 use tasks::downstream::capr::PassageId;
 use tasks::downstream::capr::part::Part as Held;
@@ -17,7 +17,7 @@ use tasks::downstream::example::Part;
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};
-use super::config::Fixed;
+use super::config::{Fixed, NegativesFrom, Scorer};
 use crate::bundle::task_file::Asked;
 
 /// The ranks that recall is said at.
@@ -40,6 +40,7 @@ pub(super) struct Ranking {
     looked: BTreeMap<Part, Vec<QueryId>>,
     output: Output,
     negatives: usize,
+    negatives_from: NegativesFrom,
     seed: RngKey,
     /// Of the wrong passages that heads are measured by: the same for every model.
     probed: RngKey,
@@ -91,8 +92,12 @@ impl Ranking {
             looked: looked.into(),
             train,
             test,
-            output: Output::Rank { loss: fixed.ranking.loss },
+            output: match fixed.ranking.scorer {
+                Scorer::CrossEncoder => Output::Rank { loss: fixed.ranking.loss },
+                Scorer::BiEncoder => Output::Embedding { scale: fixed.ranking.scale },
+            },
             negatives: fixed.ranking.negatives,
+            negatives_from: fixed.ranking.negatives_from,
             seed: RngKey::new(seed).named("ranking"),
             probed: RngKey::new(0).named("probed").named(name),
             frame: fixed.frame(vocabulary),
@@ -109,12 +114,79 @@ impl Ranking {
     fn looked(&self, part: Part) -> &[QueryId] {
         self.looked.get(&part).map_or(&[], Vec::as_slice)
     }
+
+    /// Whether queries and passages are rows of their own.
+    fn is_bi(&self) -> bool {
+        matches!(self.output, Output::Embedding { .. })
+    }
+
+    /// Adds the rows of a query with passages: one for each, or the query's and then theirs.
+    fn rows(&self, texts: &Texts, Sample { query, passages }: &Sample, rows: &mut Framed) {
+        let query = texts.queries.get(query.0 as usize);
+        if self.is_bi() {
+            rows.single(query);
+        }
+        for passage in passages {
+            match self.is_bi() {
+                true => rows.single(texts.passage(*passage)),
+                false => rows.pair(query, texts.passage(*passage)),
+            }
+        }
+    }
+
+    /// Samples whose first passage is the right one, as a batch.
+    fn told(&self, texts: &Texts, samples: &[Sample]) -> anyhow::Result<Batch> {
+        let mut rows = Framed::new(self.frame)?;
+        samples.iter().for_each(|sample| self.rows(texts, sample, &mut rows));
+        let group = |sample: &Sample| Group { rows: sample.passages.len(), right: 0 };
+        let targets = match self.is_bi() {
+            true => Targets::Anchors(texts.anchors(samples)),
+            false => Targets::Groups(samples.iter().map(group).collect()),
+        };
+        Ok(only(rows.rows, targets))
+    }
+}
+
+/// A sample of queries: what is read for each.
+struct Sample {
+    query: QueryId,
+    /// The right one first, where there is one right one.
+    passages: Vec<PassageId>,
 }
 
 impl Texts {
-    /// Adds the row of a query with a passage.
-    fn row(&self, query: QueryId, passage: PassageId, rows: &mut Framed) {
-        rows.pair(self.queries.get(query.0 as usize), self.passages.get(passage.0 as usize));
+    fn passage(&self, passage: PassageId) -> &[u32] {
+        self.passages.get(passage.0 as usize)
+    }
+
+    /// Whether a passage answers a query, or has the text of one that does.
+    fn answers(&self, query: QueryId, passage: PassageId) -> bool {
+        let collection = &self.folder.collection;
+        let text = |passage: PassageId| collection.passage(passage).text.as_str();
+        let mut right = collection.query(query).relevant.iter();
+        right.any(|right| *right == passage || text(*right) == text(passage))
+    }
+
+    /// What a softmax over the batch is told of some samples, whose rows are one query's and then its passages'.
+    fn anchors(&self, samples: &[Sample]) -> Vec<Anchor> {
+        let mut next = 0;
+        // Where each passage's row is.
+        let rows: Vec<(usize, usize, PassageId)> = (samples.iter().enumerate())
+            .flat_map(|(at, sample)| {
+                let first = next + 1;
+                next += 1 + sample.passages.len();
+                sample.passages.iter().enumerate().map(move |(i, passage)| (at, first + i, *passage))
+            })
+            .collect();
+        let anchor = |(at, sample): (usize, &Sample)| {
+            let also =
+                rows.iter().filter(|(of, _, passage)| *of != at && self.answers(sample.query, *passage));
+            Anchor {
+                negatives: sample.passages.len() - 1,
+                also_match: also.map(|(_, row, _)| *row).collect(),
+            }
+        };
+        samples.iter().enumerate().map(anchor).collect()
     }
 }
 
@@ -124,7 +196,7 @@ impl Benchmark for Ranking {
     }
 
     fn asked(&self) -> Asked {
-        Asked::Rank
+        if self.is_bi() { Asked::Similarity } else { Asked::Rank }
     }
 
     fn pairs(&self) -> bool {
@@ -140,18 +212,18 @@ impl Benchmark for Ranking {
     }
 
     fn batch(&self, epoch: u64, items: &[usize]) -> anyhow::Result<Batch> {
-        let Folder { collection, parts, .. } = &self.train.folder;
+        let Folder { collection, parts, lists, .. } = &self.train.folder;
         let trainer = Trainer::new(collection, parts, Held::Main, self.negatives, self.seed);
-        let (mut rows, mut groups) = (Framed::new(self.frame)?, Vec::with_capacity(items.len()));
-        for &item in items {
-            let query = self.items[item];
+        let trainer = match self.negatives_from {
+            NegativesFrom::Documents => trainer,
+            NegativesFrom::Candidates => trainer.hard(lists),
+        };
+        let sample = |item: &usize| {
+            let query = self.items[*item];
             let found = trainer.draw(epoch, query)?;
-            for passage in std::iter::once(found.positive).chain(found.negatives) {
-                self.train.row(query, passage, &mut rows);
-            }
-            groups.push(Group { rows: self.negatives + 1, right: 0 });
-        }
-        Ok(only(rows.rows, Targets::Groups(groups)))
+            Ok(Sample { query, passages: std::iter::once(found.positive).chain(found.negatives).collect() })
+        };
+        self.told(&self.train, &items.iter().map(sample).collect::<anyhow::Result<Vec<_>>>()?)
     }
 
     fn samples(&self, part: Part) -> usize {
@@ -169,16 +241,14 @@ impl Benchmark for Ranking {
 
     fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()> {
         let (texts, query) = (self.texts(part), self.looked(part)[sample]);
-        for &passage in &texts.folder.lists[query.0 as usize].passages {
-            texts.row(query, passage, rows);
-        }
+        let passages = texts.folder.lists[query.0 as usize].passages.clone();
+        self.rows(texts, &Sample { query, passages }, rows);
         Ok(())
     }
 
     fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {
         let texts = self.texts(part);
-        let (mut rows, mut groups) = (Framed::new(self.frame)?, Vec::with_capacity(samples.len()));
-        for &query in &self.looked(part)[samples] {
+        let sample = |&query: &QueryId| {
             let list = &texts.folder.lists[query.0 as usize];
             let of = |relevant: bool| {
                 let all = list.passages.iter().zip(&list.relevant);
@@ -188,12 +258,9 @@ impl Benchmark for Ranking {
             let mut others: Vec<PassageId> = of(false).collect();
             self.probed.at(u64::from(query.0)).shuffle(&mut others);
             others.truncate(self.negatives);
-            for passage in of(true).take(1).chain(others.iter().copied()) {
-                texts.row(query, passage, &mut rows);
-            }
-            groups.push(Group { rows: others.len() + 1, right: 0 });
-        }
-        Ok(only(rows.rows, Targets::Groups(groups)))
+            Sample { query, passages: of(true).take(1).chain(others).collect() }
+        };
+        self.told(texts, &self.looked(part)[samples].iter().map(sample).collect::<Vec<_>>())
     }
 
     fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {

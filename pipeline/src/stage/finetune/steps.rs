@@ -135,6 +135,9 @@ impl Run<'_> {
     fn all_have_turns(&self, mut order: Mixed, planned: u64, sharded: &[Sharded]) -> anyhow::Result<()> {
         let benchmarks = self.tasks.iter().map(|task| task.name);
         let names: Vec<&str> = benchmarks.chain(sharded.iter().map(|of| of.asked.task.name())).collect();
+        if planned == 0 {
+            return Ok(());
+        }
         let mut turns = vec![0_u64; names.len()];
         (0..planned).filter_map(|_| order.turn()).for_each(|(task, _)| turns[task] += 1);
         match names.iter().zip(&turns).find(|(_, turns)| **turns == 0) {
@@ -181,7 +184,8 @@ impl Run<'_> {
                 schedule: Schedule {
                     peak: settings.learning_rate,
                     warmup_steps,
-                    total_steps: planned,
+                    // Of none there is one that is never made.
+                    total_steps: planned.max(1),
                     decay: fixed.schedule,
                     reference: self.released.map(|of| of.pace),
                 },

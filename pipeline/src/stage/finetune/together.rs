@@ -152,8 +152,12 @@ impl Config {
         }
         let then_of = self.then_of.iter().map(|(task, then)| (format!("then_of.{task}"), then));
         let then = self.then.iter().map(|then| ("then".to_owned(), then));
-        self.settings.check(&key)?;
-        then_of.chain(then).try_for_each(|(name, settings)| settings.check(&format!("{key}.{name}")))
+        let of_recipe = std::iter::once((key.clone(), &self.settings));
+        let goes_on = then_of.chain(then).map(|(name, settings)| (format!("{key}.{name}"), settings));
+        of_recipe.chain(goes_on).try_for_each(|(key, settings)| {
+            settings.check(&key)?;
+            whole(format!("{key}.epochs"), settings.epochs, 1..=MANY)
+        })
     }
 
     /// What is said of single tasks.

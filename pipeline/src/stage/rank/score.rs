@@ -6,6 +6,7 @@ use std::path::Path;
 use batch::rows::Rows;
 use model::Device;
 use model::encoder::pool::Pooling;
+use model::eval::cosine::{dot, unit};
 use model::predict::Predictor;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use tasks::builder::Sample;
@@ -183,8 +184,7 @@ impl Similarity<'_> {
         let mut vectors = Vec::with_capacity(count);
         let ask = |predictor: &Predictor, rows: &Rows| predictor.pooled(rows, self.pooling);
         let mut take = |_, mut vector: Vec<f32>| {
-            let length = dot(&vector, &vector).sqrt();
-            vector.iter_mut().for_each(|number| *number /= length.max(f32::MIN_POSITIVE));
+            unit(&mut vector);
             vectors.push(vector);
         };
         self.asked.each(count, fill, &ask, &mut take, context)?;
@@ -229,17 +229,4 @@ impl Scorer for Similarity<'_> {
         context.progress().add_rows(triples.len() as u64);
         Ok(scores)
     }
-}
-
-/// The sum of products, in eight strands that are added at the end: the same on every machine.
-fn dot(one: &[f32], other: &[f32]) -> f32 {
-    let (ones, others) = (one.chunks_exact(8), other.chunks_exact(8));
-    let rest: f32 = ones.remainder().iter().zip(others.remainder()).map(|(a, b)| a * b).sum();
-    let mut sums = [0.0_f32; 8];
-    for (one, other) in ones.zip(others) {
-        for ((sum, a), b) in sums.iter_mut().zip(one).zip(other) {
-            *sum += a * b;
-        }
-    }
-    sums.iter().sum::<f32>() + rest
 }

@@ -5,6 +5,7 @@
 
 use base::rng::RngKey;
 
+use super::candidates::Candidates;
 use super::part::{Part, Parts};
 use super::{Collection, DocumentId, PassageId, QueryId, unanswered};
 use crate::Error;
@@ -29,6 +30,8 @@ pub struct Trainer<'a> {
     queries: Vec<QueryId>,
     pool: Vec<PassageId>,
     negatives: usize,
+    /// The candidates of every query, where negatives are drawn from them first.
+    lists: Option<&'a [Candidates]>,
     seed: RngKey,
 }
 
@@ -43,7 +46,30 @@ impl<'a> Trainer<'a> {
         seed: RngKey,
     ) -> Self {
         let (queries, pool) = (parts.queries(collection, part), parts.passages(collection, part));
-        Self { collection, queries, pool, negatives, seed: seed.named("capr") }
+        Self { collection, queries, pool, negatives, lists: None, seed: seed.named("capr") }
+    }
+
+    /// The same, but for negatives that BM25 takes for answers: of each query's own candidates in `lists`, which are those of all queries in order, its own documents'
+    /// other passages among them; where they are too few, the rest is drawn as without them.
+    #[must_use]
+    pub fn hard(mut self, lists: &'a [Candidates]) -> Self {
+        self.lists = Some(lists);
+        self
+    }
+
+    /// Wrong candidates of a query that are of the part, at most as many as are wanted.
+    fn hard_of(&self, query: QueryId, seed: RngKey) -> Vec<PassageId> {
+        let Some(list) = self.lists.and_then(|lists| lists.get(query.0 as usize)) else { return vec![] };
+        let text = |passage: PassageId| self.collection.passage(passage).text.as_str();
+        let right = &self.collection.query(query).relevant;
+        let wrong = |passage: &PassageId| {
+            self.pool.binary_search(passage).is_ok()
+                && !right.iter().any(|right| right == passage || text(*right) == text(*passage))
+        };
+        let mut found: Vec<PassageId> = list.passages.iter().copied().filter(wrong).collect();
+        seed.named("hard").shuffle(&mut found);
+        found.truncate(self.negatives);
+        found
     }
 
     /// What `query` is trained on in `epoch`. Of several passages that answer it, one is drawn.
@@ -74,11 +100,13 @@ impl<'a> Trainer<'a> {
             let passage = self.collection.passage(*passage);
             own.binary_search(&passage.document).is_ok() || passage.text == *right
         };
+        let hard = self.hard_of(query, seed);
         let of_others = self.pool.len() - self.own(&own);
-        if of_others < self.negatives {
+        if of_others < self.negatives - hard.len() {
             return Err(few(of_others));
         }
-        let (seed, mut negatives) = (seed.named("negatives"), Vec::with_capacity(self.negatives));
+        let hard_ones = hard.len();
+        let (seed, mut negatives) = (seed.named("negatives"), hard);
         let many = of_others >= 2 * self.negatives + self.pool.len() / 2;
         let mut draw = 0;
         while many && negatives.len() < self.negatives && draw < TRIES * (self.negatives as u64 + 1) {
@@ -88,9 +116,13 @@ impl<'a> Trainer<'a> {
         }
         if negatives.len() < self.negatives {
             // So few that drawing and throwing away may take long: all of them, shuffled.
-            negatives = self.pool.iter().copied().filter(|passage| !inside(passage)).collect();
-            seed.shuffle(&mut negatives);
-            negatives.truncate(self.negatives);
+            negatives.truncate(hard_ones);
+            let known = |passage: &PassageId| inside(passage) || negatives.contains(passage);
+            let mut others: Vec<PassageId> =
+                self.pool.iter().copied().filter(|passage| !known(passage)).collect();
+            seed.shuffle(&mut others);
+            others.truncate(self.negatives - hard_ones);
+            negatives.extend(others);
         }
         match negatives.len() {
             found if found < self.negatives => Err(few(found)),
@@ -150,6 +182,31 @@ mod tests {
         assert_ne!(draw(1, 2, 0), draw(2, 2, 0));
         assert_ne!(draw(1, 2, 0), draw(1, 3, 0));
         assert_ne!(draw(1, 2, 0), draw(1, 2, 1));
+    }
+
+    #[test]
+    fn hard_negatives_are_wrong_candidates_and_others_fill_up() {
+        let collection = large();
+        let parts = Parts::whole(&collection);
+        let list = |query: u32, passages: &[u32]| Candidates {
+            query: QueryId(query),
+            passages: passages.iter().copied().map(PassageId).collect(),
+            relevant: vec![],
+        };
+        // Passages 0 and 4 answer the first query; 3 has the text of 0, and 1 is of the document of 0.
+        let lists = [list(0, &[0, 1, 3, 4, 8, 17]), list(1, &[5])];
+        let trainer = |negatives| Trainer::new(&collection, &parts, Part::Main, negatives, RngKey::new(1));
+        let draw = |negatives: usize, epoch, query| {
+            trainer(negatives).hard(&lists).draw(epoch, QueryId(query)).unwrap().negatives
+        };
+        let mut ones = std::collections::BTreeSet::new();
+        (0..50).for_each(|epoch| ones.extend(draw(1, epoch, 0)));
+        assert_eq!(ones, [8, 17].map(PassageId).into(), "1 and 4 have the same text \"b\"");
+        let four = draw(4, 0, 0);
+        assert!(four[..2].iter().all(|passage| ones.contains(passage)), "{four:?}");
+        assert!(four[2..].iter().all(|passage| passage.0 >= 6 && !four[..2].contains(passage)), "{four:?}");
+        assert_eq!(draw(3, 1, 1).len(), 3, "without a wrong candidate all are others");
+        assert_eq!(draw(56, 0, 0).len(), 56, "all that there are without the right one's text");
     }
 
     #[test]

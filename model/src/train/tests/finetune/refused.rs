@@ -3,6 +3,35 @@
 use super::*;
 
 #[test]
+fn anchors_that_do_not_fit_are_named() {
+    let mut trainer = Trainer::new(setup(), &Device::Cpu).unwrap();
+    let mut text = |task: usize, targets: Targets| {
+        let batch = Batch { targets, ..batches(1)[task].clone() };
+        trainer.step(0, &[batch]).unwrap_err().to_string()
+    };
+    let mut near = |also_match: &[usize]| {
+        let also_match = also_match.to_vec();
+        text(
+            6,
+            Targets::Anchors(vec![
+                Anchor { negatives: 1, also_match },
+                Anchor { negatives: 3, also_match: vec![] },
+            ]),
+        )
+    };
+    // Its own row, the other's anchor, none.
+    for row in [2, 3, 8] {
+        let found = near(&[7, row]);
+        assert!(
+            found.contains(&format!("batch of near, anchor 0: row {row} (from 0) is said to match it")),
+            "{found}"
+        );
+    }
+    let few = text(6, Targets::Anchors(vec![Anchor { negatives: 1, also_match: vec![] }]));
+    assert!(few.contains("8 rows but anchors with a row that matches for 3"), "{few}");
+}
+
+#[test]
 fn batches_that_do_not_fit_are_named_and_move_nothing() {
     let mut trainer = Trainer::new(setup(), &Device::Cpu).unwrap();
     let before = bits(&trainer);
@@ -48,7 +77,7 @@ fn batches_that_do_not_fit_are_named_and_move_nothing() {
     let mut step = |batches: &[Batch]| trainer.step(0, batches).unwrap_err().to_string();
     let one = batches(1)[0].clone();
     assert!(step(&[one.clone(), one.clone()]).contains("two batches of one"));
-    assert!(step(&[Batch { task: 6, ..one.clone() }]).contains("no task number 6 (from 0), only 6"));
+    assert!(step(&[Batch { task: 7, ..one.clone() }]).contains("no task number 7 (from 0), only 7"));
     assert!(
         step(&[Batch { rows: Rows::default(), targets: Targets::Classes(vec![]), ..one }])
             .contains("it has no row")
