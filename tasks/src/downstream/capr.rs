@@ -88,6 +88,8 @@ pub enum Wording {
     Aspect,
     /// `entity ; heading`, with the heading `information` as `description`.
     Heading,
+    /// `entity aspect`, as a person would type it: for encoders that have learned from such questions.
+    Plain,
 }
 
 impl Query {
@@ -95,6 +97,7 @@ impl Query {
     #[must_use]
     pub fn text(&self, wording: Wording) -> String {
         let aspect = match wording {
+            Wording::Plain => return format!("{} {}", self.entity, self.aspect),
             Wording::Aspect => &self.aspect,
             Wording::Heading if self.heading == "information" => "description",
             Wording::Heading => &self.heading,
@@ -241,6 +244,7 @@ pub(crate) mod tests {
         };
         assert_eq!(query.text(Wording::Aspect), "non-small/cell ; outlook");
         assert_eq!(query.text(Wording::Heading), "non-small/cell ; prognosis");
+        assert_eq!(query.text(Wording::Plain), "non-small/cell outlook");
         assert_eq!(query.search(), "non small cell prognosis");
         let query = Query { heading: "information".to_owned(), aspect: "information".to_owned(), ..query };
         assert_eq!(query.text(Wording::Heading), "non-small/cell ; description");
