@@ -37,6 +37,7 @@ pub(crate) mod shards;
 pub(crate) mod source;
 pub(crate) mod split;
 pub(crate) mod stream;
+pub(crate) mod submission;
 pub(crate) mod summary;
 pub(crate) mod texts;
 mod training;

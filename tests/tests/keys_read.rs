@@ -23,13 +23,14 @@ const CRATES: [(&str, &str); 9] = [
 ];
 
 /// Functions in which a setting is looked at and not used.
-const CHECKS: [&str; 10] = [
+const CHECKS: [&str; 11] = [
     "check",
     "check_columns",
     "check_files",
     "check_name",
     "check_tasks",
     "check_rows",
+    "check_trained_on",
     "ranges",
     "is_default",
     "is_as_written",
@@ -76,7 +77,7 @@ const UNSEEN: [(&str, &[&str]); 4] = [
     ),
     (
         "the list of tasks/src/downstream/set/format.rs: `set`",
-        &["chemprot", "ddi", "hoc", "i2b2_relations", "n2c2_relations", "separated", "trec"],
+        &["chemprot", "ddi", "glue", "hoc", "i2b2_relations", "n2c2_relations", "separated", "trec"],
     ),
     ("Alphas by the names of tasks: `of`", &["triplet"]),
 ];

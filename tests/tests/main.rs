@@ -9,6 +9,7 @@ mod bad_input;
 mod bi_encoder;
 mod downstream;
 mod fetch;
+mod glue;
 mod graft;
 mod graph;
 mod heads;

@@ -166,7 +166,7 @@ fn trainings_and_their_scores_are_rows() {
         json!({"seed": 3, "steps": 2, "settings": {"batch": 8}, "dev": score(0.5), "test": score(0.25)});
     let recipe = json!({"ner": one, "re": {"seed": 3, "dev": score(1.0)}}).to_string();
     let table = json!([{"benchmark": "ner", "how": "alone", "began_with": ["retrain"], "metric": "accuracy",
-        "mean": 0.25, "interval": null, "seeds": [0.25], "others": {"macro_f1": 0.125}}]);
+        "mean": 0.25, "best": 0.25, "interval": null, "seeds": [0.25], "others": {"macro_f1": 0.125}}]);
     let (one, table) = (one.to_string(), table.to_string());
     let out = Out::new()
         .with("retrain", &[], &[("metrics.jsonl", metrics)])

@@ -76,7 +76,7 @@ fn first(name: &str, about: &str) -> String {
          # Every setting, and where it comes from: engraft config --origin. What they mean: docs/config.md.\n\
          version = 5\n"
     );
-    if name == "kg-bert" {
+    if matches!(name, "kg-bert" | "glue" | "label-embedding-tables") {
         return format!(
             "{head}extends = \"{name}\"\nout = \"out\"\ndata = \"data\"  # what paths of files count from: the preset says which (engraft config --origin)\n"
         );

@@ -36,6 +36,9 @@ pub(super) fn fill(whole: &mut Table) {
     let mask_search = if whole.contains_key("graft") { 0.1 } else { 0.0 };
     if let Some(Toml::Array(benchmarks)) = whole.get_mut("benchmarks") {
         for benchmark in benchmarks {
+            if is_tried_alone(benchmark) {
+                continue;
+            }
             if let Some(Toml::Table(set)) = benchmark.get_mut("set") {
                 drawn(set, mask_search);
             }
@@ -119,8 +122,9 @@ fn counted(whole: &mut Table) {
 fn named(whole: &mut Table) {
     let Some(Toml::Array(benchmarks)) = whole.get("benchmarks") else { return };
     let name = |benchmark: &Toml| benchmark.get("name").and_then(Toml::as_str).map(str::to_owned);
-    let all: Vec<Toml> = benchmarks.iter().filter_map(name).map(Toml::String).collect();
-    let first = benchmarks.iter().find(|benchmark| has_mask_search(benchmark)).and_then(name);
+    let trained = || benchmarks.iter().filter(|benchmark| !is_tried_alone(benchmark));
+    let all: Vec<Toml> = trained().filter_map(name).map(Toml::String).collect();
+    let first = trained().find(|benchmark| has_mask_search(benchmark)).and_then(name);
     if let Some(Toml::Array(recipes)) = whole.get_mut("recipes") {
         for recipe in recipes.iter_mut().filter_map(Toml::as_table_mut) {
             recipe.entry("tasks").or_insert_with(|| Toml::Array(all.clone()));
@@ -129,6 +133,11 @@ fn named(whole: &mut Table) {
     if let (Some(Toml::Table(graft)), Some(first)) = (whole.get_mut("graft"), first) {
         graft.entry("mask_benchmark").or_insert(Toml::String(first));
     }
+}
+
+/// Whether the models of another benchmark are tried on it, so that it has a part `test` alone.
+fn is_tried_alone(benchmark: &Toml) -> bool {
+    benchmark.get("trained_on").is_some()
 }
 
 fn has_mask_search(benchmark: &Toml) -> bool {

@@ -33,8 +33,10 @@ presets! {
     "kimera": "kimera",
     "link-prediction": "link-prediction",
     "kg-bert": "kg-bert",
+    "glue": "glue",
     "kam-bert": "kam-bert",
     "label-embedding": "label-embedding",
+    "label-embedding-tables": "label-embedding-tables",
     "mt-bert": "mt-bert",
     "mt-clinical-bert": "mt-clinical-bert",
 }

@@ -82,7 +82,7 @@ fn a_signed_url_is_in_no_error() {
 fn what_is_wrong_is_said_at_once_with_place_and_remedy() {
     let told = refused(
         "[retrain]\nepohcs = 3\nclip_norm = \"one\"\nstream.schedule = \"kimara\"\n[encoder]\nfrom = \"here\"\n\
-         [[benchmarks]]\nset = { format = \"cola\" }\n[finetune]\nseeds = 3\n",
+         [[benchmarks]]\nset = { train = [\"x\"] }\n[finetune]\nseeds = 3\n",
     );
     let lines: Vec<&str> = told.lines().collect();
     let wanted = [
@@ -92,7 +92,7 @@ fn what_is_wrong_is_said_at_once_with_place_and_remedy() {
         "retrain.stream.schedule is \"kimara\", expected \"kimera\", \"merged\", ",
         "did you mean \"kimera\"?",
         "benchmarks.0 misses `name`",
-        "benchmarks.0.set misses `train` (Files, or folders",
+        "benchmarks.0.set misses `format` (The file format",
         "x.toml:10:1: finetune.seeds is 3, expected a list of whole numbers",
     ];
     for part in wanted {

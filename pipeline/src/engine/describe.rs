@@ -25,6 +25,11 @@ pub(crate) fn config(to: &mut dyn Describe, path: &str, config: &impl Serialize)
     }
 }
 
+/// Where what describes itself by the same paths several times goes: everything below `path`.
+pub(crate) fn under(to: &mut dyn Describe, path: &str, of: impl FnOnce(&mut dyn Describe)) {
+    of(&mut Under { to, path });
+}
+
 fn walk(to: &mut dyn Describe, path: &str, value: Value) {
     let mut under = Under { to, path };
     match value {

@@ -3,7 +3,7 @@
 mod capr;
 mod classes;
 mod cop;
-mod set;
+pub(crate) mod set;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,6 +17,7 @@ use tasks::downstream::example::read as examples;
 use tasks::downstream::example::schema::{self as example_schema, Licence};
 use tasks::downstream::funnel::Step;
 use tasks::downstream::lines::INDEX;
+use tasks::downstream::set::glue;
 
 use super::location::{self, Place, Places};
 use crate::engine::context::Context;
@@ -37,6 +38,12 @@ pub(crate) struct Config {
     /// Keywords for each class, which can initialise label embeddings.
     #[serde(default, skip_serializing)]
     pub keywords: BTreeMap<String, Vec<String>>,
+    /// The benchmark whose fine-tuned models are scored on this one's part `test`, without training again: a set with it has files for `test` alone. Left
+    /// out, models are fine-tuned on this one's own part `train`.
+    ///
+    /// Source: none: GLUE has two tests of MNLI, and KIMERA tests one retrieval model on several sets.
+    #[serde(default, skip_serializing)]
+    pub trained_on: Option<String>,
     /// What it is.
     #[serde(flatten)]
     pub of: Of,
@@ -68,6 +75,36 @@ impl Config {
         }
     }
 
+    /// Whether the benchmark that it is `trained_on` is there, has models of its own, and asks for the same.
+    ///
+    /// # Errors
+    /// Names the key and what is there.
+    pub(crate) fn check_trained_on(&self, all: &[Self]) -> anyhow::Result<()> {
+        let Some(on) = &self.trained_on else { return Ok(()) };
+        let key = format!("benchmarks.{}.trained_on", self.name);
+        let names = || all.iter().map(|of| of.name.as_str()).collect::<Vec<_>>().join(", ");
+        let of = all.iter().find(|of| of.name == *on);
+        let of = of.with_context(|| format!("{key} is {on:?}, but [[benchmarks]] has {}", names()))?;
+        anyhow::ensure!(
+            of.trained_on.is_none(),
+            "{key} is {on:?}, on which nothing is trained either: name the benchmark that models are fine-tuned on"
+        );
+        let told =
+            |kind: Option<example::Kind>| kind.map_or("a ranking".to_owned(), |kind| format!("{kind:?}"));
+        anyhow::ensure!(
+            of.kind() == self.kind(),
+            "{key} is {on:?}, which asks for {}, and {} for {}: their answers cannot be compared",
+            told(of.kind()),
+            self.name,
+            told(self.kind())
+        );
+        anyhow::ensure!(
+            !matches!(self.of, Of::Cop(_)),
+            "{key}: notes are split into parts by patient, and patients that {on} trains on might be tested: leave it out"
+        );
+        Ok(())
+    }
+
     /// What is asked of its examples; of a ranking nothing of the kind.
     #[must_use]
     pub(crate) fn kind(&self) -> Option<example::Kind> {
@@ -78,14 +115,24 @@ impl Config {
         }
     }
 
+    /// The task of GLUE whose predictions are to be handed in.
+    #[must_use]
+    pub(crate) fn handed_in(&self) -> Option<glue::Task> {
+        match &self.of {
+            Of::Set(of) if !of.unlabelled.is_empty() => of.glue(),
+            _ => None,
+        }
+    }
+
     /// Whether it has a part on which a head mask can be searched.
     #[must_use]
     pub(crate) fn has_mask_search(&self) -> bool {
-        match &self.of {
-            Of::Capr(of) => of.held_out.mask_search > 0.0,
-            Of::Cop(of) => of.mask_search > 0.0,
-            Of::Set(of) => of.has_mask_search(),
-        }
+        self.trained_on.is_none()
+            && match &self.of {
+                Of::Capr(of) => of.held_out.mask_search > 0.0,
+                Of::Cop(of) => of.mask_search > 0.0,
+                Of::Set(of) => of.has_mask_search(),
+            }
     }
 }
 
@@ -126,7 +173,7 @@ impl Benchmark {
         let source = match &config.of {
             Of::Capr(capr) => Source::Capr(capr::Source::new(capr, &key, places)?),
             Of::Cop(cop) => Source::Cop(cop::Source::new(cop, &key, places)?),
-            Of::Set(set) => Source::Set(set::Source::new(set, &key, places)?),
+            Of::Set(set) => Source::Set(set::Source::new(set, config.trained_on.as_deref(), &key, places)?),
         };
         Ok(Self { stage: format!("benchmark-{name}"), config: config.clone(), source })
     }

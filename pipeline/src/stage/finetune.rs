@@ -11,6 +11,7 @@ pub(crate) mod measure;
 mod model_card;
 pub(crate) mod quirks;
 mod ranking;
+pub(crate) mod scored;
 pub(crate) mod search;
 mod sharded;
 mod steps;
@@ -24,7 +25,7 @@ use anyhow::Context as _;
 use base::whole::write_whole;
 use model::predict::{Parameters, Predictor};
 use serde::{Deserialize, Serialize};
-use tasks::downstream::example::{Kind, Part};
+use tasks::downstream::example::{Examples, Kind, Part};
 use tasks::downstream::token_classes::{Classing, is_default};
 use tasks::stream::schedule::Schedule;
 use tasks::token::encode::Case;
@@ -158,28 +159,56 @@ impl Tried {
     /// # Errors
     /// When its files are damaged, or a text cannot be encoded.
     pub(crate) fn read(&self, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {
+        self.of(made::read(context.artifact(&self.stage())?)?, context, seed)
+    }
+
+    /// As [`Self::read`], to be shown to a model whose task has these classes.
+    ///
+    /// # Errors
+    /// When a class is none of them, too.
+    pub(crate) fn read_as(
+        &self,
+        classes: &[String],
+        context: &Context,
+        seed: u64,
+    ) -> anyhow::Result<Box<dyn Benchmark>> {
+        let mut found = made::read(context.artifact(&self.stage())?)?;
+        if let made::Read::Examples(folder) = &mut found {
+            let examples = folder.examples.clone().numbered_as(classes);
+            folder.examples = examples.with_context(|| format!("benchmarks.{}.trained_on", self.name))?;
+        }
+        self.of(found, context, seed)
+    }
+
+    /// As [`Self::read`], of examples that are not the benchmark's own.
+    ///
+    /// # Errors
+    /// When a text cannot be encoded.
+    pub(crate) fn of_examples(
+        &self,
+        examples: Examples,
+        context: &Context,
+    ) -> anyhow::Result<Box<dyn Benchmark>> {
         let vocabulary = self.vocabulary.load(context, self.case)?;
-        let folder = context.artifact(&self.stage())?;
-        Ok(match made::read(folder)? {
+        let known = match &self.attending {
+            Attending::Knowledge(knowledge, mapping) => {
+                Some(known::Known::of(&examples, mapping, &self.fixed, &knowledge.maps, context)?)
+            }
+            Attending::Plain | Attending::Labels(..) => None,
+        };
+        Ok(Box::new(examples::Labelled::new(examples, &vocabulary, &self.fixed, known)?))
+    }
+
+    fn of(&self, found: made::Read, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {
+        let vocabulary = self.vocabulary.load(context, self.case)?;
+        Ok(match found {
             made::Read::Capr { train, test } => {
                 Box::new(ranking::Ranking::new(&self.name, *train, *test, &vocabulary, &self.fixed, seed)?)
             }
             made::Read::Examples(examples) if examples.examples.kind == Kind::Tags => {
                 Box::new(tagged::Sentences::new(examples.examples, &vocabulary, &self.fixed)?)
             }
-            made::Read::Examples(examples) => {
-                let known = match &self.attending {
-                    Attending::Knowledge(knowledge, mapping) => Some(known::Known::of(
-                        &examples.examples,
-                        mapping,
-                        &self.fixed,
-                        &knowledge.maps,
-                        context,
-                    )?),
-                    Attending::Plain | Attending::Labels(..) => None,
-                };
-                Box::new(examples::Labelled::new(examples.examples, &vocabulary, &self.fixed, known)?)
-            }
+            made::Read::Examples(examples) => self.of_examples(examples.examples, context)?,
         })
     }
 }

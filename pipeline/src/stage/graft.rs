@@ -12,37 +12,28 @@
 //! | `results` | the table, the page |
 
 mod alone;
+mod around;
 pub(crate) mod best;
 pub(crate) mod importance;
 pub(crate) mod mask;
 pub(crate) mod pruned;
+mod recipes;
 pub(crate) mod results;
 pub(crate) mod settings;
 
-use std::sync::Arc;
-
-use model::encoder::config::Config as Sizes;
 use model::head::importance::AcrossLayers;
 use model::optim::head_mask::SoftOn;
 use model::train::heads::{Mode, Shared};
 use serde::{Deserialize, Serialize};
-use tasks::token::encode::Case;
 
-use super::benchmark as tried;
-use super::compute::Compute;
 use super::encoder::Base;
-use super::finetune::attention::{self, Attending};
-use super::finetune::config::{Config as Finetuning, Source};
 use super::finetune::quirks::ChosenOn;
 use super::finetune::search::{Rows, Search};
-use super::finetune::{Chosen, Finetune, Looked, Tried, together};
 use super::location::Places;
-use super::maps::Mapping;
 use super::retrain::{self, From, Retrain, Which, heads};
-use super::shards::Shards;
-use super::vocabulary;
 use crate::engine::stage::Stage;
-use best::Candidates;
+pub(crate) use around::Around;
+use around::{finetune_name, submission};
 
 /// The grafting's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -146,120 +137,6 @@ impl Row {
     }
 }
 
-/// What the stages are made of besides the table `[graft]`.
-pub(crate) struct Around<'a> {
-    /// Names of the benchmarks, in order.
-    pub benchmarks: Vec<String>,
-    /// The table `[finetune]`.
-    pub finetuning: &'a Finetuning,
-    /// The tables `[[benchmarks]]`.
-    pub tables: &'a [tried::Config],
-    /// The tables `[[attentions]]`.
-    pub attentions: &'a [attention::Config],
-    /// How the maps that attentions attend by are made, if the config says so.
-    pub mapping: Option<Arc<Mapping>>,
-    /// The tables `[[recipes]]`.
-    pub recipes: &'a [together::Config],
-    /// The table `[retrain]` and what it is made from, if there is one.
-    pub retraining: Option<(&'a retrain::Config, From)>,
-    /// What makes the shards, if the config has a graph.
-    pub shards: Option<&'a Shards>,
-    /// What everything begins with.
-    pub base: Base,
-    /// Sizes of that encoder, as far as they are known.
-    pub sizes: Option<Sizes>,
-    /// What texts are encoded with, and whether a `vocab.txt` keeps case.
-    pub words: (vocabulary::Source, Case),
-    /// What is computed on and in.
-    pub compute: Compute,
-}
-
-/// The stage of a fine-tuning.
-fn finetune_name(row: Row, benchmark: &str, seed: u64) -> String {
-    format!("finetune-{}-{benchmark}-{seed}", row.name())
-}
-
-impl Around<'_> {
-    fn tried(&self, benchmark: &str) -> Tried {
-        Tried {
-            name: benchmark.to_owned(),
-            vocabulary: self.words.0.clone(),
-            case: self.words.1,
-            compute: self.compute,
-            fixed: self.finetuning.fixed.of(benchmark),
-            attending: Attending::Plain,
-        }
-    }
-
-    /// Refuses what may have longer rows than the encoder has positions.
-    fn room(&self, tried: &Tried) -> anyhow::Result<()> {
-        self.sizes.as_ref().map_or(Ok(()), |sizes| tried.room(sizes.max_position_embeddings))
-    }
-
-    /// Where the settings of a row's fine-tunings on a benchmark come from.
-    fn chosen(&self, row: Row, benchmark: &str) -> Chosen {
-        match self.finetuning.source(benchmark) {
-            Source::Given(settings) => Chosen::Given(settings.clone()),
-            Source::Search(search) => Chosen::Stage(settings::name(row.searched(search), benchmark)),
-        }
-    }
-
-    /// Names of the benchmarks that an encoder is fine-tuned on by itself.
-    fn by_itself(&self) -> &[String] {
-        self.finetuning.on.as_deref().unwrap_or(&self.benchmarks)
-    }
-
-    /// The fine-tunings of a row on a benchmark, one for each seed.
-    fn candidates(&self, row: Row, benchmark: &str) -> Candidates {
-        let seeds = self.finetuning.seeds.iter();
-        Candidates { stages: seeds.map(|&seed| finetune_name(row, benchmark, seed)).collect() }
-    }
-
-    /// The search for a row on every benchmark whose settings one finds for it.
-    fn searches(&self, row: Row, base: &Base) -> Vec<Box<dyn Stage>> {
-        let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-        for benchmark in self.by_itself() {
-            let Source::Search(search) = self.finetuning.source(benchmark) else { continue };
-            if row.searched(search) != row {
-                continue;
-            }
-            let mut trials = Vec::new();
-            for number in 0..search.trials {
-                let of = search.finetune_seeds.iter().map(|&seed| Finetune {
-                    name: format!("trial-{}-{benchmark}-{number}-{seed}", row.name()),
-                    tried: self.tried(benchmark),
-                    base: base.clone(),
-                    chosen: Chosen::Given(search.trial(number)),
-                    seed,
-                    looked: Looked::Dev,
-                });
-                let of: Vec<Finetune> = of.collect();
-                trials.push(of.iter().map(|trial| trial.name.clone()).collect());
-                stages.extend(of.into_iter().map(|trial| Box::new(trial) as Box<dyn Stage>));
-            }
-            stages.push(Box::new(settings::Choosing::new(row, benchmark, trials)));
-        }
-        stages
-    }
-
-    /// The fine-tunings of a row, with the search for their settings.
-    fn finetunings(&self, row: Row, base: &Base) -> Vec<Box<dyn Stage>> {
-        let mut stages = self.searches(row, base);
-        let each = self
-            .by_itself()
-            .iter()
-            .flat_map(|benchmark| self.finetuning.seeds.iter().map(move |&seed| (benchmark, seed)));
-        let stage = |(benchmark, seed): (&String, u64)| {
-            let chosen = self.chosen(row, benchmark);
-            let (name, tried) = (finetune_name(row, benchmark, seed), self.tried(benchmark));
-            Box::new(Finetune { name, tried, base: base.clone(), chosen, seed, looked: Looked::DevAndTest })
-                as Box<dyn Stage>
-        };
-        stages.extend(each.map(stage));
-        stages
-    }
-}
-
 impl Config {
     /// All stages, in data-flow order.
     ///
@@ -304,6 +181,14 @@ impl Config {
                 _ => {}
             }
         }
+        let measured = self.rows.iter().filter(|row| **row == Row::Base || row.mode().is_some());
+        let handed = measured.flat_map(|&row| {
+            let of = move |benchmark: &String| {
+                around.handed_in(row.name(), around.tried(benchmark), around.candidates(row, benchmark))
+            };
+            around.trained().filter_map(of)
+        });
+        stages.extend(submission(handed.collect()));
         stages.push(Box::new(results::Results::new(self, around)));
         Ok(stages)
     }
@@ -326,14 +211,13 @@ impl Config {
 
     fn pruned(&self, around: &Around<'_>) -> Vec<Box<dyn Stage>> {
         let each = around
-            .benchmarks
-            .iter()
+            .trained()
             .flat_map(|benchmark| around.finetuning.seeds.iter().map(move |&seed| (benchmark, seed)));
         let stage = |(benchmark, seed): (&String, u64)| {
             let of = finetune_name(Row::Base, benchmark, seed);
             Box::new(pruned::Pruning::new(around.tried(benchmark), of, seed)) as Box<dyn Stage>
         };
-        each.map(stage).collect()
+        each.map(stage).chain(around.tried_elsewhere(Row::Pruned)).collect()
     }
 
     fn check(&self, around: &Around<'_>) -> anyhow::Result<()> {
@@ -343,6 +227,7 @@ impl Config {
         );
         let names: Vec<&str> = around.benchmarks.iter().map(String::as_str).collect();
         around.finetuning.check(&names)?;
+        around.check_trained_on()?;
         around.check_quirks()?;
         anyhow::ensure!(
             around.finetuning.fixed.quirks.chosen_on == ChosenOn::Dev,
@@ -351,6 +236,10 @@ impl Config {
         anyhow::ensure!(
             around.finetuning.from.is_none(),
             "finetune.from names one encoder, but [graft] compares several, and each row says what it begins with: leave finetune.from out"
+        );
+        anyhow::ensure!(
+            around.finetuning.curve.is_empty(),
+            "finetune.curve is for one encoder, and [graft] compares several: leave it out, or set finetune.max_examples.train_share"
         );
         anyhow::ensure!(
             around.finetuning.on.is_none(),
@@ -362,6 +251,17 @@ impl Config {
             self.mask_benchmark,
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         );
+        if let Some(on) = around.trained_on(&self.mask_benchmark) {
+            anyhow::bail!(
+                "graft.mask_benchmark is {:?}, which has no model of its own: name {on:?}",
+                self.mask_benchmark
+            );
+        }
+        self.check_rows(around)
+    }
+
+    /// Whether the rows can be made, and their masks searched.
+    fn check_rows(&self, around: &Around<'_>) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.rows.contains(&Row::Base),
             "graft.rows has no `base`: what every other row is compared with, and what masks are searched on"

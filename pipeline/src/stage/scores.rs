@@ -70,6 +70,8 @@ struct Line {
     parameters: Option<Parameters>,
     /// The mean of the seeds' scores.
     mean: f64,
+    /// The best of them.
+    best: f64,
     /// Where the mean over all seeds lies; none of one seed.
     interval: Option<[f64; 2]>,
     /// Whether models were chosen by their scores on the part `test` itself.
@@ -110,6 +112,7 @@ impl Line {
             test: first.samples,
             parameters: one.parameters,
             mean: mean(&seeds),
+            best: seeds.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             chosen_on: one.chosen_on,
             interval,
             others: others.collect(),
@@ -129,7 +132,7 @@ fn told(Parameters { encoder, attention, outputs }: Parameters) -> String {
 
 /// Scores as a table in Markdown, in hundredths.
 fn table(lines: &[Line]) -> String {
-    let mut text = "| benchmark | fine-tuned | began with | train | test | metric | mean [95 % over seeds] | seeds | others | parameters |\n|---|---|---|--:|--:|---|--:|---|---|---|\n".to_owned();
+    let mut text = "| benchmark | fine-tuned | began with | train | test | metric | mean [95 % over seeds] | best | seeds | others | parameters |\n|---|---|---|--:|--:|---|--:|--:|---|---|---|\n".to_owned();
     for line in lines {
         let Line { benchmark, how, metric, train, test, mean, .. } = line;
         let best = if line.chosen_on == ChosenOn::Test { ", best of the looks at test" } else { "" };
@@ -144,9 +147,10 @@ fn table(lines: &[Line]) -> String {
         // Writing into a text cannot fail.
         _ = writeln!(
             text,
-            "| {benchmark} | {how}{best} | {} | {train} | {test} | {metric} | {}{interval} | {seeds} | {others} | {} |",
+            "| {benchmark} | {how}{best} | {} | {train} | {test} | {metric} | {}{interval} | {} | {seeds} | {others} | {} |",
             line.began_with.join(", "),
             percent(mean),
+            percent(&line.best),
             line.parameters.map_or_else(String::new, told)
         );
     }
@@ -159,7 +163,7 @@ impl Stage for Table {
     }
 
     fn version(&self) -> u32 {
-        4
+        5
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -231,7 +235,11 @@ mod tests {
     #[test]
     fn a_line_has_the_mean_and_its_interval() {
         let line = Line::new(&alone(), &[scores(1, 0.25), scores(2, 0.35), scores(3, 0.30)]).unwrap();
-        assert!((line.mean - 0.3).abs() < 1e-12 && (line.others["recall"] - 0.6).abs() < 1e-12);
+        assert!(
+            (line.mean - 0.3).abs() < 1e-12
+                && line.best == 0.35
+                && (line.others["recall"] - 0.6).abs() < 1e-12
+        );
         let [low, high] = line.interval.unwrap();
         assert!(low < 0.25 && high > 0.35, "{low} {high}");
         let text = table(&[line]);
@@ -239,11 +247,11 @@ mod tests {
         assert!(text.ends_with("| 1,067, of which attention brings 60 |\n"), "{text}");
         let two = Line::new(&alone(), &[scores(1, 0.25), scores(2, 0.35)]).unwrap();
         assert!(
-            two.interval.is_some() && table(&[two]).contains("| 30.0 | 25.0, 35.0 |"),
+            two.interval.is_some() && table(&[two]).contains("| 30.0 | 35.0 | 25.0, 35.0 |"),
             "no interval is shown"
         );
         let one = Line::new(&alone(), &[scores(1, 0.25)]).unwrap();
-        assert!(table(&[one]).contains("| 25.0 | 25.0 |"));
+        assert!(table(&[one]).contains("| 25.0 | 25.0 | 25.0 |"));
         assert!(Line::new(&alone(), &[]).is_err());
         let trial = Scores { test: None, ..scores(1, 0.1) };
         assert!(Line::new(&alone(), &[trial]).is_err());

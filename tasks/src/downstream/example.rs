@@ -262,6 +262,37 @@ impl Examples {
         }
     }
 
+    /// The same with classes that are numbered as a model's are, which was trained on other examples.
+    ///
+    /// # Errors
+    /// When an example has a class that the model does not know.
+    pub fn numbered_as(mut self, classes: &[String]) -> Result<Self, Error> {
+        let numbers = self.classes.iter().map(|name| {
+            let found = classes.iter().position(|known| known == name);
+            let number = found.and_then(|place| u32::try_from(place).ok());
+            number.ok_or_else(|| {
+                let known = classes.join(", ");
+                Error::unfit(format!("examples of {name:?}, which was not trained on; expected {known}"))
+            })
+        });
+        let numbers = numbers.collect::<Result<Vec<u32>, _>>()?;
+        let renumber = |class: &mut u32| *class = numbers[*class as usize];
+        for example in &mut self.examples {
+            match &mut example.answer {
+                Answer::Class(class) => renumber(class),
+                Answer::Classes(classes) => {
+                    classes.iter_mut().for_each(renumber);
+                    classes.sort_unstable();
+                }
+                Answer::Tags(Tagged { tags, .. }) => tags.iter_mut().for_each(renumber),
+                Answer::Score(_) => {}
+            }
+        }
+        self.negative_class.iter_mut().for_each(renumber);
+        self.classes = classes.to_vec();
+        Ok(self)
+    }
+
     /// The places of the examples of one part, in order.
     #[must_use]
     pub fn of(&self, part: Part) -> Vec<usize> {
@@ -319,6 +350,21 @@ pub(crate) mod tests {
         assert_eq!(examples.counts(Part::Train), [1, 0, 2]);
         assert_eq!(examples.counts(Part::Dev), [0, 0, 0]);
         examples.check().unwrap();
+    }
+
+    #[test]
+    fn classes_are_renumbered_as_a_model_has_them() {
+        let mut examples = small();
+        examples.negative_class = Some(0);
+        let known = ["c", "d", "b", "a"].map(str::to_owned);
+        let renumbered = examples.clone().numbered_as(&known).unwrap();
+        let answers: Vec<&Answer> = renumbered.examples.iter().map(|example| &example.answer).collect();
+        let [first, second, third] = [vec![0, 3], vec![2], vec![0]].map(Answer::Classes);
+        assert_eq!(answers, [&first, &second, &third]);
+        assert_eq!((renumbered.classes.len(), renumbered.negative_class), (4, Some(3)));
+        renumbered.check().unwrap();
+        let told = examples.numbered_as(&known[..3]).unwrap_err().to_string();
+        assert!(told.contains("examples of \"a\", which was not trained on; expected c, d, b"), "{told}");
     }
 
     fn refused(change: impl Fn(&mut Examples)) -> String {

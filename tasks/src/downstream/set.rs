@@ -13,6 +13,7 @@ mod damaged;
 pub mod ddi;
 pub mod fields;
 pub mod format;
+pub mod glue;
 pub mod glue_pairs;
 pub mod hoc;
 pub mod i2b2_relations;

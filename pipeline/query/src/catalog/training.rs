@@ -129,6 +129,7 @@ pub(super) const TABLES: &[Table] = &[
                 field("began_with", "/began_with", Texts),
                 field("metric", "/metric", Text),
                 field("mean", "/mean", Float),
+                field("best", "/best", Float),
                 field("low", "/interval/0", Float),
                 field("high", "/interval/1", Float),
                 field("train", "/train", Int),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use base::whole::write_whole;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tasks::downstream::example::schema::Licence;
@@ -12,11 +13,15 @@ use tasks::downstream::funnel::Step;
 use tasks::downstream::set::Item;
 use tasks::downstream::set::assemble::{Drawn, Plan, assemble};
 use tasks::downstream::set::format::Format;
+use tasks::downstream::set::glue::{Task, Unlabelled};
 
 use super::super::folder;
 use super::super::location::{Location, Place, Places};
 use super::classes;
 use crate::engine::context::Context;
+
+/// The folder of rows without labels, within the artifact.
+pub(crate) const UNLABELLED: &str = "unlabelled";
 
 /// The table `[benchmarks.set]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -24,8 +29,10 @@ use crate::engine::context::Context;
 pub(crate) struct Config {
     /// The file format, as published.
     pub format: Format,
-    /// Files, or folders whose files with the format's extensions are all read, for training.
-    #[serde(skip_serializing)]
+    /// Files, or folders whose files with the format's extensions are all read, for training; none with `trained_on`.
+    ///
+    /// Source: none: it takes some to train on.
+    #[serde(default, skip_serializing)]
     pub train: Vec<Location>,
     /// The same for `dev`; left out where a share is drawn.
     ///
@@ -37,6 +44,11 @@ pub(crate) struct Config {
     /// Source: none: a share of `train` is drawn.
     #[serde(default, skip_serializing)]
     pub test: Vec<Location>,
+    /// Test files without labels, of format `glue`: stage `submission` predicts them, each as the file that the leaderboard expects.
+    ///
+    /// Source: none: nothing is handed in.
+    #[serde(default, skip_serializing)]
+    pub unlabelled: Vec<Location>,
     /// Shares of the training data for other parts, rounded to whole documents, groups of pairs with the same first text, or rows where the file
     /// has no grouping (sentences, in CoNLL without documents); 0 where files are given.
     #[serde(default)]
@@ -59,7 +71,11 @@ pub(crate) struct Config {
 pub(super) struct Source {
     key: String,
     config: Config,
+    /// Parts that there must be examples of.
+    needed: Vec<Part>,
     places: Vec<(Part, Place)>,
+    /// Files without labels.
+    unlabelled: Vec<Place>,
 }
 
 impl Config {
@@ -70,8 +86,17 @@ impl Config {
             Part::Test => !self.test.is_empty(),
             Part::Train | Part::MaskSearch => false,
         };
+        anyhow::ensure!(
+            self.unlabelled.is_empty() || self.glue().is_some(),
+            "{key}.unlabelled: predictions are handed in for GLUE, whose format is `glue`; other texts are predicted by `engraft predict`: leave it out"
+        );
         self.drawn.check(has_files).map_err(|error| anyhow::anyhow!("{key}.drawn: {error}"))?;
         self.format.set().check().map_err(|error| anyhow::anyhow!("{key}.format: {error}"))
+    }
+
+    /// The task of GLUE that it is.
+    pub(super) fn glue(&self) -> Option<Task> {
+        if let Format::Glue(task) = self.format { Some(task) } else { None }
     }
 
     /// Whether it has a part on which a head mask can be searched.
@@ -81,8 +106,27 @@ impl Config {
 }
 
 impl Source {
-    /// `key` is the config's, for messages.
-    pub(super) fn new(config: &Config, key: &str, places: &Places<'_>) -> anyhow::Result<Self> {
+    /// `key` is the config's, for messages; `trained_on` the benchmark whose models are tried on this one.
+    pub(super) fn new(
+        config: &Config,
+        trained_on: Option<&str>,
+        key: &str,
+        places: &Places<'_>,
+    ) -> anyhow::Result<Self> {
+        let mut needed = vec![Part::Train, Part::Dev, Part::Test];
+        if let Some(on) = trained_on {
+            let of_files =
+                [("train", &config.train), ("dev", &config.dev), ("unlabelled", &config.unlabelled)];
+            let other = of_files.into_iter().find(|(_, files)| !files.is_empty()).map(|(part, _)| part);
+            let Drawn { dev, test, mask_search, .. } = config.drawn;
+            let other = other.or((dev + test + mask_search > 0.0).then_some("drawn"));
+            if let Some(other) = other {
+                anyhow::bail!(
+                    "{key}.set.{other} is for models of its own, and {key}.trained_on names those of {on}: leave one of them out"
+                );
+            }
+            needed = vec![Part::Test];
+        }
         let key = format!("{key}.set");
         let set = config.format.set();
         let measure = config.measure.unwrap_or_else(|| set.measure());
@@ -97,7 +141,7 @@ impl Source {
         for (part, locations) in parts {
             let name = part.name();
             anyhow::ensure!(
-                !locations.is_empty() || drawn(part) > 0.0,
+                !locations.is_empty() || drawn(part) > 0.0 || !needed.contains(&part),
                 "{key}: nothing is for {name}: name files ({name} = [...]){}",
                 if part == Part::Train { "" } else { ", or draw a share of those for training (drawn)" }
             );
@@ -113,11 +157,14 @@ impl Source {
                 all.push((part, place));
             }
         }
-        Ok(Self { key, config: config.clone(), places: all })
+        let unlabelled = config.unlabelled.iter().enumerate();
+        let unlabelled = unlabelled.map(|(i, file)| file.place(&format!("{key}.unlabelled.{i}"), places));
+        let unlabelled = unlabelled.collect::<anyhow::Result<_>>()?;
+        Ok(Self { key, config: config.clone(), needed, places: all, unlabelled })
     }
 
     pub(super) fn places(&self) -> Vec<&Place> {
-        self.places.iter().map(|(_, place)| place).collect()
+        self.places.iter().map(|(_, place)| place).chain(&self.unlabelled).collect()
     }
 
     /// Writes the folder of examples and leaves facts.
@@ -151,10 +198,10 @@ impl Source {
         };
         let (examples, shared) =
             assemble(&items, plan).map_err(|error| anyhow::anyhow!("{}: {error}", self.key))?;
-        let searched = self.config.drawn.mask_search > 0.0;
-        for part in Part::ALL {
+        let searched = (self.config.drawn.mask_search > 0.0).then_some(Part::MaskSearch);
+        for part in self.needed.iter().copied().chain(searched) {
             anyhow::ensure!(
-                (part == Part::MaskSearch && !searched) || !examples.of(part).is_empty(),
+                !examples.of(part).is_empty(),
                 "{}: no text is for {}, of {}: take more files, or another share in drawn",
                 self.key,
                 part.name(),
@@ -162,12 +209,47 @@ impl Source {
             );
         }
         context.check()?;
+        let unlabelled = self.write_unlabelled(context)?;
         let index = write::write(context.out(), &examples, self.config.licence, &funnel)?;
         classes::record(context, &index);
         context.record("measure", json!(index.measure));
         context.record("texts_also_trained_on", json!(shared));
-        super::record(context, &[(name, &funnel)]);
+        super::record(context, &[(name, &funnel), (UNLABELLED, &unlabelled)]);
         Ok(())
+    }
+
+    /// Writes the rows of each file without labels, called as its predictions are handed in.
+    fn write_unlabelled(&self, context: &Context) -> anyhow::Result<Vec<Step>> {
+        let Some(task) = self.config.glue().filter(|_| !self.unlabelled.is_empty()) else {
+            return Ok(vec![]);
+        };
+        let mut funnel = vec![];
+        let folder = context.out().join(UNLABELLED);
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        let mut named = HashSet::new();
+        for place in &self.unlabelled {
+            let file = place.path(context)?;
+            let name = task.submission(&file);
+            anyhow::ensure!(
+                named.insert(name),
+                "{}: its predictions would be handed in as {name}.tsv, as another file's: leave one out",
+                place.label()
+            );
+            let mut rows: Vec<u8> = vec![];
+            let mut written = Ok(());
+            let mut steps = task.read_unlabelled(&file, &mut |row: Unlabelled| {
+                context.progress().add_rows(1);
+                if written.is_ok() {
+                    written = serde_json::to_writer(&mut rows, &row);
+                    rows.push(b'\n');
+                }
+            })?;
+            written?;
+            steps.iter_mut().for_each(|step| step.of = format!("rows of {name}"));
+            funnel.extend(steps);
+            write_whole(&folder.join(format!("{name}.jsonl")), &rows)?;
+        }
+        Ok(funnel)
     }
 
     fn files(&self, place: &Place, context: &Context) -> anyhow::Result<Vec<PathBuf>> {

@@ -40,6 +40,12 @@ pub(crate) struct Config {
     /// Names of the benchmarks for single-task fine-tuning; not with `[graft]`. Left out, all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<String>>,
+    /// Shares of the training examples, each above 0 and below 1, on which everything is fine-tuned as well, for a curve of scores over their number: rows
+    /// such as `alone, 5 %`. Each has the steps that its epochs come to. Not with `[graft]`; recipes have none.
+    ///
+    /// Source: none: Wang et al. 2020 are about small training sets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<f64>,
     /// What a search may choose.
     #[serde(flatten)]
     pub settings: Settings,
@@ -227,6 +233,21 @@ impl Config {
     /// # Errors
     /// Names the first.
     pub(crate) fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
+        for (place, share) in self.curve.iter().enumerate() {
+            anyhow::ensure!(
+                *share > 0.0 && *share < 1.0,
+                "finetune.curve has {share}, expected shares above 0 and below 1: all examples are a row anyway"
+            );
+            anyhow::ensure!(
+                !self.curve[..place].contains(share),
+                "finetune.curve has {share} twice: leave one out"
+            );
+        }
+        let MaxExamples { train, train_share, .. } = &self.fixed.max_examples;
+        anyhow::ensure!(
+            self.curve.is_empty() || (train.is_none() && train_share.is_none()),
+            "finetune.curve has shares of all training examples, and finetune.max_examples bounds them: leave one of them out"
+        );
         for (place, name) in self.on.iter().flatten().enumerate() {
             let (known, all) = (benchmarks.contains(&name.as_str()), benchmarks.join(", "));
             anyhow::ensure!(known, "finetune.on has {name:?}, but [[benchmarks]] has {all}");
@@ -345,6 +366,12 @@ impl Fixed {
         whole(key, self.max_tokens as u64, 8..=LONGEST)?;
         for (name, most) in &self.max_tokens_of {
             whole(format!("{key}_of.{name}"), *most as u64, 8..=LONGEST)?;
+        }
+        if let Some(share) = self.max_examples.train_share {
+            anyhow::ensure!(
+                share > 0.0 && share < 1.0,
+                "finetune.max_examples.train_share is {share}, expected above 0 and below 1; leave it out for all"
+            );
         }
         let numbers = [
             ("patience.evals_per_epoch", self.patience.evals_per_epoch, MANY),

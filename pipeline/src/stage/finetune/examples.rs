@@ -101,17 +101,22 @@ impl Labelled {
 
 /// The places of the examples of each part that are looked at.
 pub(super) fn looked_at(examples: &Examples, fixed: &Fixed) -> BTreeMap<Part, Vec<usize>> {
-    let most = [
-        (Part::Train, fixed.max_examples.train.unwrap_or(usize::MAX)),
-        (Part::Dev, fixed.max_examples.dev),
-        (Part::MaskSearch, fixed.max_examples.mask_search),
-        (Part::Test, fixed.max_examples.test),
-    ];
+    let limits = &fixed.max_examples;
     let places = |part: Part| match (part, fixed.quirks.train) {
         (Part::Train, TrainOn::TrainAndDev) => [examples.of(part), examples.of(Part::Dev)].concat(),
         _ => examples.of(part),
     };
-    most.map(|(part, most)| (part, drawn(places(part), most, examples.name.as_str(), part.name()))).into()
+    let of = |part: Part| {
+        let all = places(part);
+        let most = match part {
+            Part::Train => limits.of_train(all.len()),
+            Part::Dev => limits.dev,
+            Part::MaskSearch => limits.mask_search,
+            Part::Test => limits.test,
+        };
+        (part, drawn(all, most, examples.name.as_str(), part.name()))
+    };
+    Part::ALL.map(of).into()
 }
 
 /// What an encoder gets for these examples.

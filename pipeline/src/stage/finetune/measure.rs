@@ -83,7 +83,7 @@ pub(super) fn number(answer: &Answer) -> f64 {
 }
 
 /// The class with the highest output, the first of equal ones.
-pub(super) fn best(logits: &[f32]) -> usize {
+pub(crate) fn best(logits: &[f32]) -> usize {
     let best = logits.iter().enumerate().max_by(|(i, a), (j, b)| a.total_cmp(b).then(j.cmp(i)));
     best.map_or(0, |(class, _)| class)
 }
@@ -115,7 +115,10 @@ fn one_class(
         (Measure::MicroF1, "micro_f1", micro),
         (Measure::MacroF1, "macro_f1", mean),
     ];
-    chosen(examples.measure, &all)
+    let (metric, value, mut others) = chosen(examples.measure, &all)?;
+    let over = |of: fn(&Counts) -> f64| counted.iter().map(of).sum::<f64>() / counted.len().max(1) as f64;
+    others.extend([("macro_precision", over(Counts::precision)), ("macro_recall", over(Counts::recall))]);
+    Ok((metric, value, others))
 }
 
 /// The measure that is asked for in front of the others.

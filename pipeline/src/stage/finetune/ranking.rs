@@ -87,8 +87,10 @@ impl Ranking {
             (Part::MaskSearch, of(Part::MaskSearch, test.queries(Held::MaskSearch), most.mask_search)),
             (Part::Test, of(Part::Test, test.queries(Held::Main), most.test)),
         ];
+        let trained = train.queries(Held::Main);
+        let most = most.of_train(trained.len());
         Ok(Self {
-            items: of(Part::Train, train.queries(Held::Main), most.train.unwrap_or(usize::MAX)),
+            items: of(Part::Train, trained, most),
             looked: looked.into(),
             train,
             test,

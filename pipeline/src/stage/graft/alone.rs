@@ -4,18 +4,19 @@ use anyhow::Context as _;
 use model::device::Recompute;
 use tasks::downstream::example::Kind;
 
-use super::{Around, Finetune, Row, Tried};
+use super::Row;
+use super::around::{Around, stage_name, submission};
+use super::best::Candidates;
 use crate::engine::stage::Stage;
 use crate::stage::benchmark as tried;
 use crate::stage::encoder::Base;
 use crate::stage::finetune::attention;
-use crate::stage::finetune::config::Source;
 use crate::stage::finetune::measure::metrics;
 use crate::stage::finetune::quirks::{PairOrder, Quirks, TrainOn};
-use crate::stage::finetune::{Chosen, Looked, together};
-use crate::stage::matrix::Matrix;
+use crate::stage::finetune::scored::{Scored, Trained};
+use crate::stage::finetune::{Chosen, Finetune, Looked, Tried};
 use crate::stage::scores::{self, Compared, Whose};
-use crate::stage::shards::Shards;
+use crate::stage::submission::HandedIn;
 
 /// Names of rows that are no attention's and no recipe's.
 const TAKEN: [&str; 2] = ["alone", "base"];
@@ -32,6 +33,7 @@ impl Around<'_> {
             "[finetune] has nothing to be tried on: add a table [[benchmarks]]"
         );
         self.finetuning.check(&names)?;
+        self.check_trained_on()?;
         self.check_quirks()?;
         self.by_itself().iter().try_for_each(|benchmark| self.room(&self.tried(benchmark)))?;
         let mut stages = self.finetunings(Row::Base, &self.base);
@@ -42,9 +44,17 @@ impl Around<'_> {
             let (benchmark, began_with) = (benchmark.clone(), vec![self.base.name()]);
             compared.push(Compared { how, benchmark, began_with, stages, whose });
         }
+        let of_base = |benchmark: &String| {
+            self.handed_in("base", self.tried(benchmark), self.candidates(Row::Base, benchmark))
+        };
+        let mut handed: Vec<HandedIn> = self.trained().filter_map(of_base).collect();
         self.check_names()?;
+        for benchmark in self.trained() {
+            let (tried, chosen) = (self.tried(benchmark), self.chosen(Row::Base, benchmark));
+            stages.extend(self.curve("alone", "base", &tried, &chosen, &mut compared));
+        }
         for attention in self.attentions {
-            stages.extend(self.attention(attention, &mut compared)?);
+            stages.extend(self.attention(attention, &mut compared, &mut handed)?);
         }
         for recipe in self.recipes {
             recipe.check(&names)?;
@@ -54,24 +64,10 @@ impl Around<'_> {
                 false => self.recipe(recipe, &mut compared)?,
             });
         }
+        stages.extend(submission(handed));
         compared.sort_by_key(|of| self.benchmarks.iter().position(|name| *name == of.benchmark));
         stages.push(Box::new(scores::Table { of: compared }));
         Ok(stages)
-    }
-
-    /// Refuses a recipe with more tasks than its steps have turns for: a batch is of one task.
-    fn check_turns(&self, recipe: &together::Config) -> anyhow::Result<()> {
-        let fixed = &self.finetuning.fixed;
-        let tasks = if recipe.pairwise { 2 } else { (recipe.tasks.len() + recipe.shards.len()) as u64 };
-        let turns = fixed.max_steps.map(|most| most.saturating_mul(fixed.accumulate));
-        anyhow::ensure!(
-            turns.is_none_or(|turns| turns >= tasks),
-            "finetune.max_steps is {}, and recipes.{} has {tasks} tasks at a time, each of which needs a batch of its own: expected at least {}",
-            fixed.max_steps.unwrap_or(0),
-            recipe.name,
-            tasks.div_ceil(fixed.accumulate)
-        );
-        Ok(())
     }
 
     /// Refuses names of attentions and recipes that would give two stages, or two rows of the table, one name.
@@ -93,28 +89,42 @@ impl Around<'_> {
     }
 
     /// The table of a benchmark.
-    fn table(&self, name: &str) -> anyhow::Result<&tried::Config> {
+    pub(super) fn table(&self, name: &str) -> anyhow::Result<&tried::Config> {
         let found = self.tables.iter().find(|of| of.name == name);
         found.with_context(|| format!("there is no benchmark {name}"))
     }
 
-    /// The fine-tunings with another attention; what they lead to is added to `compared`.
+    /// The fine-tunings with another attention; what they lead to is added to `compared`, and to `handed` what is handed in of it.
     fn attention(
         &self,
         attention: &attention::Config,
         compared: &mut Vec<Compared>,
+        handed: &mut Vec<HandedIn>,
     ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         let mut stages: Vec<Box<dyn Stage>> = vec![];
+        if let Some((name, on)) =
+            attention.on.iter().flatten().find_map(|of| Some((of, self.trained_on(of)?)))
+        {
+            anyhow::bail!(
+                "attentions.{}.on has {name:?}, which is tried wherever {on} is trained on: leave it out",
+                attention.name
+            );
+        }
         anyhow::ensure!(
             !attention.has_maps() || self.compute.recompute == Recompute::None,
             "compute.recompute is layers, and attentions.{} goes by maps, which one layer hands to the next: leave one of them out",
             attention.name
         );
-        for benchmark in attention.benchmarks(self.tables, self.by_itself(), &self.finetuning.fixed)? {
+        let trained: Vec<String> = self.trained().cloned().collect();
+        for benchmark in attention.benchmarks(self.tables, &trained, &self.finetuning.fixed)? {
             let attending = attention.attending(self.table(benchmark)?, self.mapping.as_ref())?;
             let tried = Tried { attending, ..self.tried(benchmark) };
             self.room(&tried)?;
             let (how, chosen) = (attention.name.clone(), self.chosen(Row::Base, benchmark));
+            let seeds = self.finetuning.seeds.iter();
+            let stages_of = seeds.map(|&seed| stage_name(&attention.name, benchmark, seed)).collect();
+            handed.extend(self.handed_in(&attention.name, tried.clone(), Candidates { stages: stages_of }));
+            stages.extend(self.curve(&how, &attention.name, &tried, &chosen, compared));
             stages.extend(self.by_seed(
                 how,
                 &attention.name,
@@ -164,7 +174,7 @@ impl Around<'_> {
     }
 
     /// A row of the table, `how`: the fine-tunings that are called by `name`, one for each seed, and what each begins with.
-    fn by_seed(
+    pub(super) fn by_seed(
         &self,
         how: String,
         name: &str,
@@ -173,12 +183,15 @@ impl Around<'_> {
         base: impl Fn(&u64) -> Base,
         compared: &mut Vec<Compared>,
     ) -> Vec<Box<dyn Stage>> {
-        let stage_of = |seed: &u64| format!("finetune-{name}-{}-{seed}", tried.name);
+        let stage_of = |seed: &u64| stage_name(name, &tried.name, *seed);
         let seeds = &self.finetuning.seeds;
         let (benchmark, stages) = (tried.name.clone(), seeds.iter().map(stage_of).collect());
         let mut began_with: Vec<String> = seeds.iter().map(|seed| base(seed).name()).collect();
         began_with.dedup();
-        compared.push(Compared { how, benchmark, began_with, stages, whose: Whose::One });
+        let trained = Compared { how, benchmark, began_with, stages, whose: Whose::One };
+        let elsewhere =
+            self.elsewhere(&trained, tried, |other, seed| stage_name(name, other, seed), compared);
+        compared.push(trained);
         let stage = |seed: &u64| {
             Box::new(Finetune {
                 name: stage_of(seed),
@@ -189,130 +202,56 @@ impl Around<'_> {
                 looked: Looked::DevAndTest,
             }) as Box<dyn Stage>
         };
-        seeds.iter().map(stage).collect()
+        seeds.iter().map(stage).chain(elsewhere).collect()
     }
 
-    /// How the tasks of a recipe attend, in their order.
-    fn attending(&self, recipe: &together::Config) -> anyhow::Result<Vec<Tried>> {
-        let Some(name) = &recipe.attention else {
-            let all: Vec<Tried> = recipe.tasks.iter().map(|task| self.tried(task)).collect();
-            all.iter().try_for_each(|tried| self.room(tried))?;
-            return Ok(all);
-        };
-        let key = format!("recipes.{}", recipe.name);
-        let found = self.attentions.iter().find(|of| of.name == *name);
-        let attention = found.with_context(|| {
-            format!("{key}.attention is {name:?}, and no table of [[attentions]] is called so")
-        })?;
-        anyhow::ensure!(
-            matches!(attention.by, attention::By::Knowledge(_)),
-            "{key}.attention is {name:?}, whose labels are the classes of one task, and a recipe has several: take one with `knowledge`"
-        );
-        let on = attention::Config { on: Some(recipe.tasks.clone()), ..attention.clone() };
-        on.benchmarks(self.tables, &self.benchmarks, &self.finetuning.fixed)
-            .with_context(|| format!("{key}.attention"))?;
-        let each = recipe.tasks.iter().map(|task| {
-            let attending = attention.attending(self.table(task)?, self.mapping.as_ref())?;
-            let tried = Tried { attending, ..self.tried(task) };
-            self.room(&tried)?;
-            Ok(tried)
-        });
-        each.collect()
-    }
-
-    /// What makes the shards that a recipe has tasks of.
-    fn shards_of(&self, recipe: &together::Config) -> anyhow::Result<Shards> {
-        let key = format!("recipes.{}.shards", recipe.name);
-        let shards = self.shards.with_context(|| {
-            format!("{key} names tasks of shards, and the config has none: add [sources] and the tables that go with it")
-        })?;
-        let built = &shards.config.tasks;
-        if let Some(task) = recipe.shards.iter().find(|task| !built.contains(task)) {
-            let names: Vec<&str> = built.iter().map(|task| task.name()).collect();
-            anyhow::bail!("{key} has {:?}, but shards.tasks has {}", task.name(), names.join(", "));
-        }
-        Ok(shards.clone())
-    }
-
-    /// The stages of a recipe of pairs, and the matrix of which helps which.
-    fn pairs(&self, recipe: &together::Config) -> anyhow::Result<Vec<Box<dyn Stage>>> {
-        let (name, seeds, tasks) = (&recipe.name, &self.finetuning.seeds, &recipe.tasks);
-        if let Some(task) = tasks.iter().find(|task| !self.by_itself().contains(task)) {
-            anyhow::bail!(
-                "recipes.{name}.tasks has {task:?}, which finetune.on leaves out: pairs are compared with what it comes to alone"
-            );
-        }
-        let other = |task: &&String| self.finetuning.source(task) != Source::Given(&recipe.settings);
-        if let Some(task) = tasks.iter().find(other) {
-            anyhow::bail!(
-                "settings of recipes.{name} are others than those of {task} alone, and a pair would differ from it by more than the other task: give them the settings of [finetune], and {task} none of its own"
-            );
-        }
-        let tried = self.attending(recipe)?;
-        let (mut stages, mut pairs): (Vec<Box<dyn Stage>>, _) = (vec![], vec![]);
-        for one in 0..tasks.len() {
-            for other in one + 1..tasks.len() {
-                let stage_of = |seed: &u64| format!("recipe-{name}-{}-{}-{seed}", tasks[one], tasks[other]);
-                for &seed in seeds {
-                    let of = [&tasks[one], &tasks[other]].map(String::clone);
-                    let weights = recipe.weights.iter().filter(|(task, _)| of.contains(task));
-                    stages.push(Box::new(together::Together {
-                        name: stage_of(&seed),
-                        tried: vec![tried[one].clone(), tried[other].clone()],
-                        base: self.base.clone(),
-                        recipe: together::Config {
-                            weights: weights.map(|(task, weight)| (task.clone(), *weight)).collect(),
-                            tasks: of.to_vec(),
-                            ..recipe.clone()
-                        },
-                        seed,
-                        shards: None,
-                    }));
-                }
-                pairs.push(((one, other), seeds.iter().map(stage_of).collect()));
-            }
-        }
-        let alone = tasks.iter().map(|task| self.candidates(Row::Base, task).stages).collect();
-        let (name, tasks, began_with) = (format!("matrix-{name}"), tasks.clone(), self.base.name());
-        stages.push(Box::new(Matrix { name, tasks, alone, pairs, began_with }));
-        Ok(stages)
-    }
-
-    /// The stages of a recipe; what they lead to is added to `compared`.
-    fn recipe(
+    /// The same on each share of the training examples that `finetune.curve` has.
+    fn curve(
         &self,
-        recipe: &together::Config,
+        how: &str,
+        name: &str,
+        tried: &Tried,
+        chosen: &Chosen,
         compared: &mut Vec<Compared>,
-    ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    ) -> Vec<Box<dyn Stage>> {
+        let mut stages = vec![];
+        for share in &self.finetuning.curve {
+            let mut tried = tried.clone();
+            tried.fixed.max_examples.train_share = Some(*share);
+            // To eight digits: 0.07 is 7 %, and not 7.000000000000001.
+            let percent = (share * 1e10).round() / 1e8;
+            let (how, name) =
+                (format!("{how}, {percent} %"), format!("{name}-{percent}pct").replace('.', "_"));
+            stages.extend(self.by_seed(how, &name, &tried, chosen, |_| self.base.clone(), compared));
+        }
+        stages
+    }
+
+    /// The stages that try models, those of the row `trained`, on the benchmarks which have none of their own; what they lead to is added to `compared`.
+    /// `stage_of` names them by benchmark and seed, `tried` is what the models were trained on.
+    pub(super) fn elsewhere(
+        &self,
+        trained: &Compared,
+        tried: &Tried,
+        stage_of: impl Fn(&str, u64) -> String,
+        compared: &mut Vec<Compared>,
+    ) -> Vec<Box<dyn Stage>> {
         let mut stages: Vec<Box<dyn Stage>> = vec![];
-        let (name, seeds) = (&recipe.name, &self.finetuning.seeds);
-        let stage_of = |seed: &u64| format!("recipe-{name}-{seed}");
-        let tried = self.attending(recipe)?;
-        let shards = if recipe.shards.is_empty() { None } else { Some(self.shards_of(recipe)?) };
-        for &seed in seeds {
-            stages.push(Box::new(together::Together {
-                name: stage_of(&seed),
-                tried: tried.clone(),
-                base: self.base.clone(),
-                recipe: recipe.clone(),
-                seed,
-                shards: shards.clone(),
-            }));
+        for other in self.tried_too(&trained.benchmark) {
+            let seeds = &self.finetuning.seeds;
+            let names: Vec<String> = seeds.iter().map(|&seed| stage_of(other, seed)).collect();
+            for ((name, stage), &seed) in names.iter().zip(&trained.stages).zip(seeds) {
+                let (stage, on, whose) = (stage.clone(), trained.benchmark.clone(), trained.whose);
+                stages.push(Box::new(Scored {
+                    name: name.clone(),
+                    tried: Tried { attending: tried.attending.clone(), ..self.tried(other) },
+                    model: Trained { stage, on, whose, pruned: None },
+                    seed,
+                }));
+            }
+            let (benchmark, whose) = (other.clone(), Whose::One);
+            compared.push(Compared { benchmark, stages: names, whose, ..trained.clone() });
         }
-        for (task, tried) in recipe.tasks.iter().zip(&tried) {
-            compared.push(Compared {
-                how: name.clone(),
-                benchmark: task.clone(),
-                began_with: vec![self.base.name()],
-                stages: seeds.iter().map(stage_of).collect(),
-                whose: Whose::Several,
-            });
-            let Some(then) = &recipe.then else { continue };
-            let then = recipe.then_of.get(task).unwrap_or(then);
-            let (how, chosen) = (format!("{name}, then alone"), Chosen::Given(then.clone()));
-            let base = |seed: &u64| Base::Stage(stage_of(seed));
-            stages.extend(self.by_seed(how, name, tried, &chosen, base, compared));
-        }
-        Ok(stages)
+        stages
     }
 }

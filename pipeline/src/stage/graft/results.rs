@@ -10,8 +10,9 @@ use model::eval::paired::{Swapping, sign_flip};
 use model::head::mask::Mask;
 use serde_json::{Value, json};
 
+use super::around::{Around, finetune_name};
 use super::importance::{self, IMPORTANCE};
-use super::{Around, Config, Row, finetune_name, mask, pruned};
+use super::{Config, Row, mask, pruned};
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
@@ -36,6 +37,8 @@ pub(crate) struct Results {
     benchmarks: Vec<String>,
     seeds: Vec<u64>,
     mask_benchmark: String,
+    /// Those on which nothing is trained.
+    tried_alone: Vec<String>,
     /// Trials of a search, for benchmarks that have no settings of their own.
     trials: BTreeMap<String, u64>,
 }
@@ -48,10 +51,12 @@ impl Results {
             Source::Search(search) => Some((name.clone(), search.trials)),
             Source::Given(_) => None,
         });
+        let tried_alone = around.benchmarks.iter().filter(|name| around.trained_on(name).is_some());
         Self {
             trials: trials.collect(),
             rows: config.rows.clone(),
             benchmarks: around.benchmarks.clone(),
+            tried_alone: tried_alone.cloned().collect(),
             seeds: around.finetuning.seeds.clone(),
             mask_benchmark: config.mask_benchmark.clone(),
         }
@@ -173,7 +178,7 @@ impl Results {
                 }
             }
         }
-        for benchmark in &self.benchmarks {
+        for benchmark in self.benchmarks.iter().filter(|name| !self.tried_alone.contains(name)) {
             for row in self.measured() {
                 for &seed in &self.seeds {
                     let stage = Self::stage(row, benchmark, seed);

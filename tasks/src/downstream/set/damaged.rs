@@ -13,12 +13,17 @@ use text::attach;
 use text::damage::judged;
 
 /// A format, the name of a file, and what may stand in it.
-const FILES: [(&str, &str, &str); 14] = [
+const FILES: [(&str, &str, &str); 15] = [
     ("\"cola\"", "some.tsv", "gj04\t1\t\tHe won.\ngj04\t0\t*\tWon he.\nks08\t1\t\tIt is.\n"),
     (
         "\"glue_pairs\"",
         "some.tsv",
         "index\tsentence1\tsentence2\tlabel\n0\tA é.\tB.\tentailment\n1\tC.\tD.\tnot_entailment\n",
+    ),
+    (
+        "{\"glue\": \"qnli\"}",
+        "some.tsv",
+        "index\tquestion\tsentence\tlabel\n0\tWhen é?\tB.\tentailment\n1\tC?\tD.\tnot_entailment\n",
     ),
     ("\"sst2\"", "some.tsv", "sentence\tlabel\ngood film\t1\nbad \"film\t0\n"),
     ("\"sts_b\"", "some.tsv", "g\tf\t2012\t1\t3.800\tA.\tB.\ng\tf\t2012\t2\t0.000\tC.\tD.\n"),

@@ -32,6 +32,9 @@ pub struct Fields {
     /// an error.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, String>,
+    /// Whether rows without text are kept.
+    #[serde(skip)]
+    pub empty: bool,
 }
 
 /// Which fields hold the gold label.
@@ -90,7 +93,7 @@ impl Fields {
     /// The text in field `text`, alone or with that in field `pair`.
     pub(super) fn new(text: &str, pair: Option<&str>, answer: Asked) -> Self {
         let (text, pair) = (text.to_owned(), pair.map(str::to_owned));
-        Self { text, pair, answer, id: None, group: None, names: BTreeMap::new() }
+        Self { text, pair, answer, id: None, group: None, names: BTreeMap::new(), empty: false }
     }
 
     /// The fields with names for what stands for classes.
@@ -179,7 +182,7 @@ impl Fields {
                 Label::Score(numbers.iter().sum::<f64>() / numbers.len().max(1) as f64)
             }
         };
-        if first.is_empty() || pair.as_deref().is_some_and(str::is_empty) {
+        if !self.empty && (first.is_empty() || pair.as_deref().is_some_and(str::is_empty)) {
             return Ok(Err(NO_TEXT));
         }
         let stem = stem(row.file);

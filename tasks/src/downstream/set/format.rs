@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    PublishedSet, biosses, chemprot, clinical_sts, cola, ddi, fields, glue_pairs, hoc, i2b2_relations, imdb,
-    mednli, medrqe, n2c2_relations, separated, sst2, sts_b, tagged, trec,
+    PublishedSet, biosses, chemprot, clinical_sts, cola, ddi, fields, glue, glue_pairs, hoc, i2b2_relations,
+    imdb, mednli, medrqe, n2c2_relations, separated, sst2, sts_b, tagged, trec,
 };
 
 /// Makes [`Format`] of lines `Name(set: Settings) => set`, or `Name => set` for a set without settings.
@@ -38,6 +38,8 @@ formats! {
     Cola => &cola::SET,
     /// RTE, WNLI or any other set of GLUE with `sentence1`, `sentence2` and `label`, as published.
     GluePairs => &glue_pairs::SET,
+    /// A task of GLUE as its download lays it out: cola, sst2, mrpc, stsb, qqp, mnli, qnli, rte or wnli.
+    Glue(set: glue::Task) => set,
     /// SST-2, as published: the sentiment of a sentence.
     Sst2 => &sst2::SET,
     /// STS-B (Cer et al. 2017), as published: semantic similarity of two sentences, 0 to 5.

@@ -37,10 +37,16 @@ pub struct Config {
     /// Whether rows may have columns behind those that are named.
     #[serde(skip)]
     pub more: bool,
+    /// Whether rows may lack columns: they are left out and counted.
+    #[serde(skip)]
+    pub short: bool,
 }
 
 /// Why a row is left out: it repeats the header, as files put behind one another do.
 const REPEATED_HEADER: &str = "repeated header";
+
+/// Why a row is left out of a published file that is known to be damaged.
+const SHORT: &str = "too few columns";
 
 /// Why a line is left out.
 const BLANK: &str = "blank line";
@@ -52,7 +58,7 @@ const MOST_LINES: usize = 10_000;
 pub(super) fn tabs(columns: &[&str], fields: Fields) -> Config {
     let columns: Vec<String> = columns.iter().map(|&name| name.to_owned()).collect();
     let columns = Some(columns).filter(|names| !names.is_empty());
-    Config { between: Between::Tabs, columns, fields, more: false }
+    Config { between: Between::Tabs, columns, fields, more: false, short: false }
 }
 
 /// Rows of one kind after the other.
@@ -152,24 +158,16 @@ impl PublishedSet for Config {
             Some(columns) => columns.clone(),
             None => rows.next()?.map(|(_, names)| names).unwrap_or_default(),
         };
-        let mut columns: HashMap<&str, usize> = HashMap::new();
-        for (place, name) in header.iter().enumerate() {
-            if columns.insert(name.trim(), place).is_some() {
-                let row = Row { file, line: 1 };
-                return Err(row.wrong(format!("two columns {name:?}"), "every name once"));
-            }
-        }
         let wanted = self.fields.all();
-        if let Some(missing) = wanted.iter().find(|name| !columns.contains_key(**name)) {
-            let row = Row { file, line: 1 };
-            return Err(
-                row.wrong(format!("the columns {}", header.join(", ")), format!("a column {missing:?}"))
-            );
-        }
+        let columns = columns(&header, &wanted, Row { file, line: 1 })?;
         let least = wanted.iter().filter_map(|name| columns.get(name)).max().map_or(0, |last| last + 1);
         let mut step = Step::new("rows");
         while let Some((line, values)) = rows.next()? {
             let row = Row { file, line };
+            if values.len() < least && self.short {
+                step.drop(SHORT, 1);
+                continue;
+            }
             if values.len() < least {
                 let expected =
                     format!("at least {least}, of which number {least} is {:?}", header[least - 1]);
@@ -206,6 +204,26 @@ impl PublishedSet for Config {
             step.drop(BLANK, rows.blank);
         }
         Ok(vec![step])
+    }
+}
+
+/// The places of columns by name; every one that is wanted is there.
+fn columns<'h>(
+    header: &'h [String],
+    wanted: &[&str],
+    row: Row<'_>,
+) -> Result<HashMap<&'h str, usize>, Error> {
+    let mut columns = HashMap::new();
+    for (place, name) in header.iter().enumerate() {
+        if columns.insert(name.trim(), place).is_some() {
+            return Err(row.wrong(format!("two columns {name:?}"), "every name once"));
+        }
+    }
+    match wanted.iter().find(|name| !columns.contains_key(**name)) {
+        Some(missing) => {
+            Err(row.wrong(format!("the columns {}", header.join(", ")), format!("a column {missing:?}")))
+        }
+        None => Ok(columns),
     }
 }
 

@@ -30,12 +30,15 @@ impl Default for Patience {
 }
 
 /// Maximum examples or queries that are used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct MaxExamples {
     /// Of `train`; left out, all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub train: Option<usize>,
+    /// Share of `train`, above 0 and below 1, rounded, at least one example; left out, all. Smaller shares are part of larger ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub train_share: Option<f64>,
     /// Of `dev`, at every evaluation.
     ///
     /// Source: ours: in effect all, with a bound on the time that evaluations of a huge set take.
@@ -50,8 +53,22 @@ pub(crate) struct MaxExamples {
     pub test: usize,
 }
 
+impl MaxExamples {
+    /// Of so many examples or queries to train on, how many are used.
+    #[must_use]
+    pub(crate) fn of_train(&self, all: usize) -> usize {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share from 0 to below 1 of them"
+        )]
+        let share = |share: f64| ((share * all as f64).round() as usize).max(1);
+        self.train_share.map_or(all, share).min(self.train.unwrap_or(usize::MAX))
+    }
+}
+
 impl Default for MaxExamples {
     fn default() -> Self {
-        Self { train: None, dev: 100_000, mask_search: 100_000, test: 100_000 }
+        Self { train: None, train_share: None, dev: 100_000, mask_search: 100_000, test: 100_000 }
     }
 }
