@@ -134,3 +134,7 @@ cuda-build:
 # A checkpoint fine-tuned on published sets (configs/sets.toml, or what OUT has been made by) beside plain PyTorch with the same budget.
 bench-sets OUT MODEL PYTHON="python3":
     {{PYTHON}} benches/sets.py {{OUT}} {{MODEL}}
+
+# A bi-encoder of OUT beside PyTorch: its own weights asked by both, and MODEL trained by PyTorch with the same budget.
+bench-rankings OUT MODEL PYTHON="python3":
+    {{PYTHON}} benches/rankings.py {{OUT}} {{MODEL}}

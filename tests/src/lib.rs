@@ -288,6 +288,23 @@ pub fn below(folder: &Path, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, V
     found
 }
 
+/// The relative paths of all files below `folder`, while others write there: what vanishes is none.
+#[must_use]
+pub fn names_below(folder: &Path) -> Vec<String> {
+    let mut found = vec![];
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for path in fs::read_dir(&next).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path.strip_prefix(folder).unwrap_or(&path).display().to_string());
+            }
+        }
+    }
+    found
+}
+
 /// Fails unless both folders hold the same files with the same bytes; names the first that differs.
 ///
 /// # Panics

@@ -32,7 +32,7 @@ fn data(folders: &[&str]) -> Option<PathBuf> {
 
 fn medquad(data: &Path) -> Collection {
     let annotations = data.join("cdv/data/MedQuAD/MedQuAD_test_annotations.json");
-    let (collection, aligned) = cdv::read(&annotations, &data.join("medquad")).unwrap();
+    let (collection, aligned) = cdv::read(&annotations, cdv::Texts::Medquad(&data.join("medquad"))).unwrap();
     assert_eq!((aligned.files, aligned.ambiguous), (11_274, 0));
     assert_eq!(aligned.answers, 16_423);
     collection
@@ -142,7 +142,7 @@ fn articles_of_wikisection_are_a_collection() {
 fn healthqa_says_which_text_it_wants() {
     let Some(data) = data(&["cdv"]) else { return };
     let annotations = data.join("cdv/data/HealthQA/HealthQA_test_annotations.json");
-    let message = cdv::read(&annotations, &data).unwrap_err().to_string();
+    let message = cdv::read(&annotations, cdv::Texts::Medquad(&data)).unwrap_err().to_string();
     assert!(
         message.contains("pinfo-mz-test.txt") && message.contains("label<TAB>question<TAB>passage"),
         "{message}"

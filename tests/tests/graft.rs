@@ -76,6 +76,40 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
 }
 
 #[test]
+fn one_mask_is_searched_over_several_tests_of_one_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    let capr = |name: &str, more: &str, seed: u64| {
+        format!(
+            "{{ name = \"{name}\"{more}, capr = {{ train.medquad = \"world:medquad\", test.share = 0.4, candidates.per_query = 12, held_out = {{ dev = 0.1, mask_search = 0.15 }}, seed = {seed} }} }}"
+        )
+    };
+    let (one, other) = (capr("capr", "", 1), capr("other", ", trained_on = \"capr\"", 2));
+    let run = |verb: &[&str], also: &str| {
+        let engraft = one_benchmark(verb, out, "[\"base\", \"pruned\"]");
+        engraft.set(&format!("benchmarks=[{one}, {other}]")).set("graft.mask_benchmark=capr").set(also)
+    };
+    run(&["run", "results"], "graft.mask_also=[\"other\"]").ok();
+    let searched = json(out.join("mask-hard/search.json"))["samples"].as_u64().unwrap();
+    let measured = json(out.join("importance-base/importance.json"))["samples"].as_u64().unwrap();
+    let facts = json(out.join("results/grafting.json"));
+    let cells = facts["cells"].as_array().unwrap();
+    for row in ["base", "pruned"] {
+        assert!(
+            cells.iter().any(|cell| cell["row"] == row && cell["benchmark"] == "other"),
+            "{row}: {facts}"
+        );
+    }
+    assert!(facts["notes"].to_string().contains("mask_search of capr and other"), "{}", facts["notes"]);
+    assert!(!out.join("finetune-base-other-1/model").exists() && !out.join("pruned-other-1/model").exists());
+    run(&["run", "mask-hard", "importance-base"], "graft.mask_also=[]").ok();
+    let alone = json(out.join("mask-hard/search.json"))["samples"].as_u64().unwrap();
+    assert!(searched > alone && searched == measured, "{searched} {measured} {alone}");
+    let twice = run(&["plan"], "graft.mask_also=[\"capr\"]").output();
+    assert!(twice.text().contains("expected a benchmark whose trained_on is \"capr\""), "{}", twice.text());
+}
+
+#[test]
 fn fine_tuning_and_searching_go_on_where_they_were_killed_with_any_number_of_threads() {
     let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let run = |out: &Path| one_benchmark(&["run", "mask-hard"], out, "[\"base\", \"pruned\"]");

@@ -69,6 +69,10 @@ fn init(name: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// Presets of published experiments, which name data of their own.
+const EXPERIMENTS: [&str; 6] =
+    ["kg-bert", "glue", "label-embedding-tables", "umls", "graft-medquad", "umls-graft"];
+
 /// A first config: the preset on the invented world, so that it runs as it is; one that names data of its own, on these.
 fn first(name: &str, about: &str) -> String {
     let head = format!(
@@ -76,7 +80,7 @@ fn first(name: &str, about: &str) -> String {
          # Every setting, and where it comes from: engraft config --origin. What they mean: docs/config.md.\n\
          version = 5\n"
     );
-    if matches!(name, "kg-bert" | "glue" | "label-embedding-tables") {
+    if EXPERIMENTS.contains(&name) {
         return format!(
             "{head}extends = \"{name}\"\nout = \"out\"\ndata = \"data\"  # what paths of files count from: the preset says which (engraft config --origin)\n"
         );

@@ -127,12 +127,11 @@ impl Config {
     /// Whether it has a part on which a head mask can be searched.
     #[must_use]
     pub(crate) fn has_mask_search(&self) -> bool {
-        self.trained_on.is_none()
-            && match &self.of {
-                Of::Capr(of) => of.held_out.mask_search > 0.0,
-                Of::Cop(of) => of.mask_search > 0.0,
-                Of::Set(of) => of.has_mask_search(),
-            }
+        match &self.of {
+            Of::Capr(of) => of.held_out.mask_search > 0.0,
+            Of::Cop(of) => of.mask_search > 0.0,
+            Of::Set(of) => of.has_mask_search(),
+        }
     }
 }
 
@@ -171,7 +170,9 @@ impl Benchmark {
             "benchmarks.name = {name:?}: expected lower-case letters, digits, - and _, for the stage is called benchmark-NAME"
         );
         let source = match &config.of {
-            Of::Capr(capr) => Source::Capr(capr::Source::new(capr, &key, places)?),
+            Of::Capr(capr) => {
+                Source::Capr(capr::Source::new(capr, config.trained_on.as_deref(), &key, places)?)
+            }
             Of::Cop(cop) => Source::Cop(cop::Source::new(cop, &key, places)?),
             Of::Set(set) => Source::Set(set::Source::new(set, config.trained_on.as_deref(), &key, places)?),
         };
@@ -223,8 +224,8 @@ impl Stage for Benchmark {
 pub(crate) enum Read {
     /// Retrieval.
     Capr {
-        /// What is trained on, and its part for development.
-        train: Box<candidates::Folder>,
+        /// What is trained on, and its part for development; none where nothing is.
+        train: Option<Box<candidates::Folder>>,
         /// What is tested on, and its part for the search of a head mask.
         test: Box<candidates::Folder>,
     },
@@ -240,7 +241,8 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Read> {
     let (train, test) = (folder.join(TRAIN), folder.join(TEST));
     if train.is_dir() || test.is_dir() {
         let read = |folder: &Path| candidates::read(folder).map(Box::new);
-        return Ok(Read::Capr { train: read(&train)?, test: read(&test)? });
+        let train = train.is_dir().then(|| read(&train)).transpose()?;
+        return Ok(Read::Capr { train, test: read(&test)? });
     }
     Ok(Read::Examples(Box::new(examples::read(folder)?)))
 }

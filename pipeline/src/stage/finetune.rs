@@ -17,6 +17,7 @@ mod sharded;
 mod steps;
 mod tagged;
 pub(crate) mod together;
+mod tried;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,25 +26,21 @@ use anyhow::Context as _;
 use base::whole::write_whole;
 use model::predict::{Parameters, Predictor};
 use serde::{Deserialize, Serialize};
-use tasks::downstream::example::{Examples, Kind, Part};
+use tasks::downstream::example::Part;
 use tasks::downstream::token_classes::{Classing, is_default};
 use tasks::stream::schedule::Schedule;
-use tasks::token::encode::Case;
 
-use super::benchmark as made;
-use super::compute::Compute;
-use super::encoder::{self, Base, MODEL};
-use super::vocabulary;
+use super::encoder::{Base, MODEL};
 use crate::bundle::task_file::{self, TaskFile};
 use crate::bundle::vocabulary as vocabulary_file;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
 use crate::stage::training::steps::ended;
-use attention::Attending;
 use benchmark::{Benchmark, Score};
-use config::{Fixed, Settings};
+use config::Settings;
 use quirks::ChosenOn;
+pub(crate) use tried::Tried;
 
 /// The scores within the artifact. Written once everything else is there.
 pub(crate) const SCORES: &str = "scores.json";
@@ -86,131 +83,6 @@ pub(crate) enum Looked {
     Dev,
     /// That and the part `test`.
     DevAndTest,
-}
-
-/// A benchmark as later stages find it, and how its texts become tokens.
-#[derive(Debug, Clone)]
-pub(crate) struct Tried {
-    /// Its name in the config.
-    pub name: String,
-    /// What texts are encoded with.
-    pub vocabulary: vocabulary::Source,
-    /// Whether a `vocab.txt` keeps case.
-    pub case: Case,
-    /// What no search chooses.
-    pub fixed: Fixed,
-    /// How tokens attend.
-    pub attending: Attending,
-    /// What is computed on and in.
-    pub compute: Compute,
-}
-
-impl Tried {
-    /// The stage that makes it.
-    #[must_use]
-    pub(crate) fn stage(&self) -> String {
-        format!("benchmark-{}", self.name)
-    }
-
-    /// What a stage that reads it declares.
-    #[must_use]
-    pub(crate) fn inputs(&self) -> Vec<Input> {
-        std::iter::once(Input::artifact(self.stage())).chain(self.tools()).collect()
-    }
-
-    /// What it is read with, which several benchmarks of a stage have in common.
-    fn tools(&self) -> Vec<Input> {
-        self.vocabulary.inputs().into_iter().chain(self.attending.inputs()).collect()
-    }
-
-    /// Whether its rows fit into so many positions.
-    ///
-    /// # Errors
-    /// When they may be longer.
-    pub(crate) fn room(&self, positions: usize) -> anyhow::Result<()> {
-        steps::room(&self.name, self.fixed.max_tokens, self.attending.auxiliary(), positions)
-    }
-
-    /// Describes how it is read.
-    pub(crate) fn describe(&self, to: &mut dyn Describe) {
-        describe::config(to, "finetune", &self.fixed);
-        if self.fixed.quirks.cuts_by_tags() {
-            // Before there was this line, sentences that were cut were shown whole.
-            to.field("finetune.cut_sentences", "shown piece by piece".into());
-        }
-        self.compute.describe(to);
-        self.attending.describe(to);
-        describe::config(to, "vocabulary.case", &self.case);
-        self.vocabulary.describe(to);
-    }
-
-    /// As [`encoder::fits`], of an encoder's folder.
-    ///
-    /// # Errors
-    /// When the sizes differ, the encoder says that its vocabulary is another, or one cannot be read.
-    pub(crate) fn fits(&self, encoder: &Path, context: &Context) -> anyhow::Result<()> {
-        let vocabulary = self.vocabulary.load(context, self.case)?;
-        encoder::fits(vocabulary.size(), &model::checkpoint::sizes(encoder)?)?;
-        self.vocabulary.belongs(&vocabulary, encoder)
-    }
-
-    /// Reads it, to be fine-tuned on with `seed`.
-    ///
-    /// # Errors
-    /// When its files are damaged, or a text cannot be encoded.
-    pub(crate) fn read(&self, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {
-        self.of(made::read(context.artifact(&self.stage())?)?, context, seed)
-    }
-
-    /// As [`Self::read`], to be shown to a model whose task has these classes.
-    ///
-    /// # Errors
-    /// When a class is none of them, too.
-    pub(crate) fn read_as(
-        &self,
-        classes: &[String],
-        context: &Context,
-        seed: u64,
-    ) -> anyhow::Result<Box<dyn Benchmark>> {
-        let mut found = made::read(context.artifact(&self.stage())?)?;
-        if let made::Read::Examples(folder) = &mut found {
-            let examples = folder.examples.clone().numbered_as(classes);
-            folder.examples = examples.with_context(|| format!("benchmarks.{}.trained_on", self.name))?;
-        }
-        self.of(found, context, seed)
-    }
-
-    /// As [`Self::read`], of examples that are not the benchmark's own.
-    ///
-    /// # Errors
-    /// When a text cannot be encoded.
-    pub(crate) fn of_examples(
-        &self,
-        examples: Examples,
-        context: &Context,
-    ) -> anyhow::Result<Box<dyn Benchmark>> {
-        let vocabulary = self.vocabulary.load(context, self.case)?;
-        let known = match &self.attending {
-            Attending::Knowledge(knowledge, mapping) => {
-                Some(known::Known::of(&examples, mapping, &self.fixed, &knowledge.maps, context)?)
-            }
-            Attending::Plain | Attending::Labels(..) => None,
-        };
-        Ok(Box::new(examples::Labelled::new(examples, &vocabulary, &self.fixed, known)?))
-    }
-
-    fn of(&self, found: made::Read, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {
-        let vocabulary = self.vocabulary.load(context, self.case)?;
-        Ok(match found {
-            made::Read::Capr { train, test } => {
-                Box::new(ranking::Ranking::new(&self.name, *train, *test, &vocabulary, &self.fixed, seed)?)
-            }
-            made::Read::Examples(examples) if examples.examples.kind == Kind::Tags => {
-                Box::new(tagged::Sentences::new(examples.examples, &vocabulary, &self.fixed)?)
-            }
-            made::Read::Examples(examples) => self.of_examples(examples.examples, context)?,
-        })
-    }
 }
 
 /// Where the settings of a fine-tuning come from.

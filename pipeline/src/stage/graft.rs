@@ -26,6 +26,7 @@ use model::optim::head_mask::SoftOn;
 use model::train::heads::{Mode, Shared};
 use serde::{Deserialize, Serialize};
 
+use super::benchmark as tried;
 use super::encoder::Base;
 use super::finetune::quirks::ChosenOn;
 use super::finetune::search::{Rows, Search};
@@ -48,6 +49,12 @@ pub(crate) struct Config {
     /// first with such a part.
     #[serde(default)]
     pub mask_benchmark: String,
+    /// Further benchmarks on whose parts `mask_search` importance is measured and masks are searched as well, each with `trained_on` set to `mask_benchmark`:
+    /// importance is over all their samples, the score that counts the mean of theirs.
+    ///
+    /// Source: none: one benchmark; KIMERA, section 4.2, has one mask for all its sets of retrieval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mask_also: Vec<String>,
     /// As `retrain.heads.shared`, for the rows with a mask; `scratch` and `no_mask` train everything.
     ///
     /// Source: KIMERA, equation 3, which is about heads alone.
@@ -154,6 +161,7 @@ impl Config {
         let measuring = |row: Row| importance::Measuring {
             row,
             tried: on.clone(),
+            also: self.mask_also.iter().map(|benchmark| around.tried(benchmark)).collect(),
             of: around.candidates(row, &self.mask_benchmark),
             config: self.importance.clone(),
         };
@@ -256,6 +264,19 @@ impl Config {
                 "graft.mask_benchmark is {:?}, which has no model of its own: name {on:?}",
                 self.mask_benchmark
             );
+        }
+        for (place, name) in self.mask_also.iter().enumerate() {
+            let of = around.tables.iter().find(|of| of.name == *name);
+            anyhow::ensure!(
+                of.is_some_and(|of| of.trained_on.as_ref() == Some(&self.mask_benchmark)),
+                "graft.mask_also has {name:?}: expected a benchmark whose trained_on is {:?}, for masks are of one model",
+                self.mask_benchmark
+            );
+            anyhow::ensure!(
+                of.is_some_and(tried::Config::has_mask_search),
+                "graft.mask_also has {name:?}, which has no part mask_search: give it a share (held_out.mask_search)"
+            );
+            anyhow::ensure!(!self.mask_also[..place].contains(name), "graft.mask_also has {name:?} twice");
         }
         self.check_rows(around)
     }

@@ -110,7 +110,10 @@ impl Asking {
         places: &Places<'_>,
     ) -> anyhow::Result<Vec<Self>> {
         anyhow::ensure!(!config.of.is_empty(), "lama.of is empty: name base, pretrain or retrain");
-        anyhow::ensure!(!config.corpora.is_empty(), "lama.corpora is empty: name trex, google_re or squad");
+        anyhow::ensure!(
+            !config.corpora.is_empty(),
+            "lama.corpora is empty: name trex, google_re, squad or conceptnet"
+        );
         let data = config.data.place("lama.data", places)?;
         let words = config.words.as_ref().map(|of| of.place("lama.words", places)).transpose()?;
         let stage = |which: &Which| {

@@ -44,13 +44,15 @@ pub enum Corpus {
     GoogleRe,
     /// SQuAD questions as sentences (`Squad/test.jsonl`).
     Squad,
+    /// ConceptNet: common sense, in the sentences that it is from (`ConceptNet/test.jsonl`).
+    Conceptnet,
 }
 
 /// How facts are worded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wording {
-    /// The relation's template; facts of SQuAD, which have none, by their sentences.
+    /// The relation's template; facts of SQuAD and ConceptNet, which have none, by their sentences.
     #[default]
     Templates,
     /// Sentences from Wikipedia with the object masked; for T-REx the first one with a mask.
@@ -63,7 +65,7 @@ pub enum Wording {
 pub struct Fact {
     /// Where it is from.
     pub corpus: Corpus,
-    /// Its relation: `P19`, `place_of_birth`; of SQuAD `test`.
+    /// Its relation: `P19`, `place_of_birth`, `HasSubevent`; of SQuAD `test`.
     pub relation: String,
     /// What its corpus calls it.
     pub id: String,
@@ -106,6 +108,9 @@ struct Row {
     #[serde(alias = "id")]
     uuid: Option<String>,
     sub_label: Option<String>,
+    /// The subject and the relation of ConceptNet.
+    sub: Option<String>,
+    pred: Option<String>,
     obj_label: Option<String>,
     #[serde(default)]
     judgments: Vec<Judgment>,
@@ -140,6 +145,7 @@ impl Corpus {
             Corpus::Trex => "TREx",
             Corpus::GoogleRe => "Google_RE",
             Corpus::Squad => "Squad",
+            Corpus::Conceptnet => "ConceptNet",
         }
     }
 }
@@ -166,14 +172,14 @@ pub fn read(data: &Path, config: &Config, take: &mut dyn FnMut(Fact)) -> Result<
                 let of = GOOGLE_RE.map(|(relation, template)| (relation.to_owned(), template.to_owned()));
                 Some(Templates { of: of.into(), place: GOOGLE_RE.map(|(relation, _)| relation).join(", ") })
             }
-            (Wording::Templates, Corpus::Squad) | (Wording::MaskedSentences, _) => None,
+            (Wording::Templates, Corpus::Squad | Corpus::Conceptnet) | (Wording::MaskedSentences, _) => None,
         };
         for file in files(&data.join(folder))? {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             let relation = name.strip_suffix(ENDING).unwrap_or(&name);
             let relation = match corpus {
                 Corpus::GoogleRe => relation.strip_suffix("_test").unwrap_or(relation),
-                Corpus::Trex | Corpus::Squad => relation,
+                Corpus::Trex | Corpus::Squad | Corpus::Conceptnet => relation,
             };
             let of_relation = |templates: &Templates| match templates.of.get(relation) {
                 Some(template) => Ok(template.clone()),
@@ -258,7 +264,11 @@ impl Facts<'_> {
                 continue;
             }
             let row: Row = object(line, "a fact with `sub_label` and `obj_label`")?;
-            let (subject, object) = (row.sub_label.as_deref(), row.obj_label.as_deref());
+            let subject = row.sub_label.as_deref().or(row.sub.as_deref());
+            let object = row.obj_label.as_deref();
+            // Of Google-RE it is a path of Freebase, of ConceptNet all that tells relations apart.
+            let stated = row.pred.as_deref().filter(|_| corpus == Corpus::Conceptnet);
+            let relation = stated.unwrap_or(relation);
             let ends = subject.zip(object).map(|(subject, object)| (subject.trim(), object.trim()));
             let ends = ends.filter(|(subject, object)| !subject.is_empty() && !object.is_empty());
             let Some((subject, object)) = ends else {
@@ -389,6 +399,22 @@ mod tests {
         ];
         assert_eq!(said(&facts), expected);
         assert_eq!((steps[0].dropped[LONG], steps[0].dropped[NO_MASK], steps[1].dropped[DENIED]), (1, 1, 1));
+    }
+
+    #[test]
+    fn common_sense_has_a_relation_in_each_row() {
+        let row = "{\"sub\": \"alive\", \"obj\": \"think\", \"pred\": \"HasSubevent\", \"masked_sentences\": [\"When alive you [MASK].\"], \"obj_label\": \"think\", \"uuid\": \"c1\"}\n";
+        let folder =
+            data(&[("ConceptNet/test.jsonl", [row, &row.replace("HasSubevent", "Desires")].concat())]);
+        for wording in [Wording::Templates, Wording::MaskedSentences] {
+            let (facts, steps) = of(folder.path(), &[Corpus::Conceptnet], wording).unwrap();
+            let expected = [
+                "HasSubevent c1: When alive you [MASK]. = think",
+                "Desires c1: When alive you [MASK]. = think",
+            ];
+            assert_eq!(said(&facts), expected);
+            assert_eq!(steps[0].of, "facts of ConceptNet");
+        }
     }
 
     #[test]

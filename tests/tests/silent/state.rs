@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::whole::write_whole;
-use engraft_tests::{Engraft, SMALL, artifacts, assert_same, below, json};
+use engraft_tests::{Engraft, SMALL, artifacts, assert_same, below, json, names_below};
 use serde_json::json;
 
 /// A training of eight steps with an evaluation after each and a state after every second.
@@ -191,8 +191,8 @@ fn silent_24_a_work_folder_removed_during_a_training_ends_it_and_the_next_run_be
     let (out, removed) = (folder.path().to_owned(), Arc::new(AtomicBool::new(false)));
     let (works, once) = (out.join(".work"), Arc::clone(&removed));
     let error = retrain(&out, move || {
-        let states = below(&works, |_| true);
-        if states.keys().any(|file| file.ends_with("state/state.json")) && !once.swap(true, Ordering::SeqCst)
+        let states = names_below(&works);
+        if states.iter().any(|file| file.ends_with("state/state.json")) && !once.swap(true, Ordering::SeqCst)
         {
             fs::remove_dir_all(&works).unwrap();
         }
@@ -209,9 +209,9 @@ fn silent_24_a_file_removed_during_a_training_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let works = folder.path().join(".work");
     let error = retrain(folder.path(), move || {
-        let files = below(&works, |_| true);
-        if let Some(file) = files.keys().find(|file| file.ends_with("metrics.jsonl"))
-            && files.keys().any(|file| file.ends_with("state/state.json"))
+        let files = names_below(&works);
+        if let Some(file) = files.iter().find(|file| file.ends_with("metrics.jsonl"))
+            && files.iter().any(|file| file.ends_with("state/state.json"))
         {
             fs::remove_file(works.join(file)).unwrap();
         }

@@ -25,8 +25,11 @@ fn first() -> u64 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The training data.
-    pub train: Train,
+    /// The training data; may be left out with `trained_on` and `test.cdv`, since nothing is trained on them.
+    ///
+    /// Source: none: it takes some to train on.
+    #[serde(default)]
+    pub train: Option<Train>,
     /// The test data.
     pub test: Test,
     /// Which passages are ranked for a query.
@@ -54,7 +57,7 @@ impl Config {
             shares.check().with_context(|| format!("{key}.held_out"))?;
         }
         anyhow::ensure!(
-            dev > 0.0,
+            dev > 0.0 || self.train.is_none(),
             "{key}.held_out.dev is 0, but settings are chosen by what is held out; expected above 0"
         );
         Ok(())
@@ -89,8 +92,15 @@ pub(crate) struct Cdv {
     #[serde(skip_serializing)]
     pub annotations: Location,
     /// MedQuAD's folder, whose texts are annotated.
-    #[serde(skip_serializing)]
-    pub medquad: Location,
+    ///
+    /// Source: none: `medquad` or `healthqa`, as the annotations are.
+    #[serde(default, skip_serializing)]
+    pub medquad: Option<Location>,
+    /// HealthQA's test file, `pinfo-mz-test.txt`, which its authors send on request, for its annotations.
+    ///
+    /// Source: none: `medquad` or `healthqa`, as the annotations are.
+    #[serde(default, skip_serializing)]
+    pub healthqa: Option<Location>,
     /// The list of MedQuAD's test files, where the training data are MedQuAD too.
     #[serde(skip_serializing)]
     pub sources: Option<Location>,
@@ -137,7 +147,7 @@ impl Default for HeldOut {
 pub(super) struct Source {
     key: String,
     config: Config,
-    train: From,
+    train: Option<From>,
     test: Against,
 }
 
@@ -150,34 +160,61 @@ enum From {
 #[derive(Debug)]
 enum Against {
     Share(f64),
-    Cdv { annotations: Place, medquad: Place, sources: Option<Place>, entities: Entities },
+    Cdv { annotations: Place, texts: Annotated, sources: Option<Place>, entities: Entities },
+}
+
+/// The texts of annotations.
+#[derive(Debug)]
+enum Annotated {
+    Medquad(Place),
+    Healthqa(Place),
 }
 
 impl Source {
     /// `key` is the config's, for messages.
-    pub(super) fn new(config: &Config, key: &str, places: &Places<'_>) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        config: &Config,
+        trained_on: Option<&str>,
+        key: &str,
+        places: &Places<'_>,
+    ) -> anyhow::Result<Self> {
         let key = format!("{key}.capr");
+        let needs = match (trained_on, &config.test) {
+            (None, _) => Some("add what is trained on (medquad or wikisection)"),
+            (Some(_), Test::Share(_)) => Some("test.share is a share of the training data: name them"),
+            (Some(_), Test::Cdv(_)) => None,
+        };
+        if let (None, Some(remedy)) = (&config.train, needs) {
+            anyhow::bail!("{key}.train is left out: {remedy}");
+        }
         let place = |location: &Location, below: &str| location.place(&format!("{key}.{below}"), places);
         let train = match &config.train {
-            Train::Medquad(folder) => From::Medquad(place(folder, "train.medquad")?),
-            Train::Wikisection(files) => {
+            None => None,
+            Some(Train::Medquad(folder)) => Some(From::Medquad(place(folder, "train.medquad")?)),
+            Some(Train::Wikisection(files)) => {
                 anyhow::ensure!(!files.is_empty(), "{key}.train.wikisection is []: name a file or folder");
                 let files = files.iter().enumerate();
                 let files = files.map(|(i, file)| place(file, &format!("train.wikisection.{i}")));
-                From::Wikisection(files.collect::<anyhow::Result<_>>()?)
+                Some(From::Wikisection(files.collect::<anyhow::Result<_>>()?))
             }
         };
         let against = match &config.test {
             Test::Share(share) => Against::Share(*share),
-            Test::Cdv(Cdv { annotations, medquad, sources, entities }) => {
+            Test::Cdv(Cdv { annotations, medquad, healthqa, sources, entities }) => {
                 anyhow::ensure!(
-                    matches!(train, From::Medquad(_)) == sources.is_some(),
-                    "{key}.test.cdv.sources: expected the list of files that are tested on where MedQuAD is trained on, and nothing elsewhere"
+                    (matches!(train, Some(From::Medquad(_))) && medquad.is_some()) == sources.is_some(),
+                    "{key}.test.cdv.sources: expected the list of files that are tested on where MedQuAD is trained and tested on, and nothing elsewhere"
                 );
                 let list = |list| place(list, "test.cdv.sources");
                 Against::Cdv {
                     annotations: place(annotations, "test.cdv.annotations")?,
-                    medquad: place(medquad, "test.cdv.medquad")?,
+                    texts: match (medquad, healthqa) {
+                        (Some(folder), None) => Annotated::Medquad(place(folder, "test.cdv.medquad")?),
+                        (None, Some(file)) => Annotated::Healthqa(place(file, "test.cdv.healthqa")?),
+                        _ => anyhow::bail!(
+                            "{key}.test.cdv: expected one of `medquad` and `healthqa`, the texts that are annotated"
+                        ),
+                    },
                     sources: sources.as_ref().map(list).transpose()?,
                     entities: *entities,
                 }
@@ -188,11 +225,13 @@ impl Source {
 
     pub(super) fn places(&self) -> Vec<&Place> {
         let mut places: Vec<&Place> = match &self.train {
-            From::Medquad(folder) => vec![folder],
-            From::Wikisection(files) => files.iter().collect(),
+            None => vec![],
+            Some(From::Medquad(folder)) => vec![folder],
+            Some(From::Wikisection(files)) => files.iter().collect(),
         };
-        if let Against::Cdv { annotations, medquad, sources, .. } = &self.test {
-            places.extend([annotations, medquad].into_iter().chain(sources));
+        if let Against::Cdv { annotations, texts, sources, .. } = &self.test {
+            let (Annotated::Medquad(texts) | Annotated::Healthqa(texts)) = texts;
+            places.extend([annotations, texts].into_iter().chain(sources));
         }
         places
     }
@@ -203,8 +242,9 @@ impl Source {
         let HeldOut { dev, mask_search } = self.config.held_out;
         let held = [Shares { dev, mask_search: 0.0 }, Shares { dev: 0.0, mask_search }];
         let mut rows = Vec::new();
-        for ((folder, collection), shares) in [(TRAIN, &train), (TEST, &test)].into_iter().zip(held) {
+        for ((folder, collection), shares) in [(TRAIN, train), (TEST, Some(test))].into_iter().zip(held) {
             context.check()?;
+            let Some(collection) = &collection else { continue };
             let parts = Parts::draw(collection, shares, RngKey::new(self.config.seed))
                 .with_context(|| format!("{}.held_out", self.key))?;
             self.not_empty(folder, collection, &parts)?;
@@ -230,14 +270,18 @@ impl Source {
         &self,
         name: &str,
         context: &Context,
-    ) -> anyhow::Result<(Collection, Collection, Vec<Step>)> {
+    ) -> anyhow::Result<(Option<Collection>, Collection, Vec<Step>)> {
         let sources = match &self.test {
             Against::Cdv { sources: Some(sources), .. } => Some(sources.path(context)?),
             _ => None,
         };
         let (all, mut steps) = match &self.train {
-            From::Medquad(folder) => medquad::read(name, &folder.path(context)?, sources.as_deref())?,
-            From::Wikisection(places) => {
+            None => (None, vec![]),
+            Some(From::Medquad(folder)) => {
+                let (read, steps) = medquad::read(name, &folder.path(context)?, sources.as_deref())?;
+                (Some(read), steps)
+            }
+            Some(From::Wikisection(places)) => {
                 let mut files: Vec<PathBuf> = Vec::new();
                 for place in places {
                     files.extend(folder::ending(&place.path(context)?, &[".json"])?);
@@ -246,24 +290,34 @@ impl Source {
                 let step = |of, kept: usize| Step::counted(of, &[], kept as u64);
                 let steps =
                     vec![step("documents", read.documents.len()), step("passages", read.passages.len())];
-                (read, steps)
+                (Some(read), steps)
             }
         };
         context.check()?;
         match &self.test {
             Against::Share(share) => {
-                let split = apart::split_off(&all, *share, RngKey::new(self.config.seed));
+                let all = all.as_ref().context("a share of what is not there")?;
+                let split = apart::split_off(all, *share, RngKey::new(self.config.seed));
                 let (train, test) = split.with_context(|| format!("{}.test", self.key))?;
-                Ok((train, test, steps))
+                Ok((Some(train), test, steps))
             }
-            Against::Cdv { annotations, medquad, entities, .. } => {
-                let (test, _) = cdv::read(&annotations.path(context)?, &medquad.path(context)?)?;
+            Against::Cdv { annotations, texts, entities, .. } => {
+                let annotations = annotations.path(context)?;
+                let (test, _) = match texts {
+                    Annotated::Medquad(folder) => {
+                        cdv::read(&annotations, cdv::Texts::Medquad(&folder.path(context)?))?
+                    }
+                    Annotated::Healthqa(file) => {
+                        cdv::read(&annotations, cdv::Texts::Healthqa(&file.path(context)?))?
+                    }
+                };
                 if *entities == Entities::Keep {
                     return Ok((all, test, steps));
                 }
+                let Some(all) = all else { return Ok((None, test, steps)) };
                 let (train, left) = apart::without(&all, &test);
                 steps.extend(left);
-                Ok((train, test, steps))
+                Ok((Some(train), test, steps))
             }
         }
     }

@@ -116,7 +116,7 @@ fn said(stage: &str) -> &'static str {
 
 #[test]
 fn questions_of_the_world_are_split_by_entity_into_what_is_trained_on_and_tested() {
-    let Read::Capr { train, test } = read(&made("benchmark-capr")).unwrap() else {
+    let Read::Capr { train: Some(train), test } = read(&made("benchmark-capr")).unwrap() else {
         panic!("no retrieval: {}", said("benchmark-capr"))
     };
     let queries = |folder: &candidates::Folder, part| folder.parts.queries(&folder.collection, part).len();
@@ -204,7 +204,7 @@ fn published_files_in_the_data_folder_are_told_apart_from_the_test() {
         .replace("mask_search = 0.2", "mask_search = 0.0");
     let out = tempfile::tempdir().unwrap();
     let said = run(out.path(), vec![benchmark(&config, Some(data.path())).unwrap()]);
-    let Read::Capr { train, test } = read(&out.path().join("benchmark-capr")).unwrap() else {
+    let Read::Capr { train: Some(train), test } = read(&out.path().join("benchmark-capr")).unwrap() else {
         panic!("{said:?}")
     };
     assert_eq!((train.collection.documents.len(), test.collection.documents.len()), (38, 1));
@@ -214,7 +214,9 @@ fn published_files_in_the_data_folder_are_told_apart_from_the_test() {
     );
     let keep = config.replace("sources.tsv\" }", "sources.tsv\", entities = \"keep\" }");
     run(out.path(), vec![benchmark(&keep, Some(data.path())).unwrap()]);
-    let Read::Capr { train, .. } = read(&out.path().join("benchmark-capr")).unwrap() else { panic!("none") };
+    let Read::Capr { train: Some(train), .. } = read(&out.path().join("benchmark-capr")).unwrap() else {
+        panic!("none")
+    };
     assert_eq!(train.collection.documents.len(), 39);
     let refused = |config: &str| benchmark(config, Some(data.path())).unwrap_err().to_string();
     assert!(

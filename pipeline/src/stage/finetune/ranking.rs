@@ -32,7 +32,8 @@ struct Texts {
 
 /// Both collections of a benchmark.
 pub(super) struct Ranking {
-    train: Texts,
+    /// What is trained on; none where the models of another benchmark are tried.
+    train: Option<Texts>,
     test: Texts,
     /// The queries that are trained on, rising.
     items: Vec<QueryId>,
@@ -70,24 +71,26 @@ impl Ranking {
     /// When a text cannot be encoded.
     pub(super) fn new(
         name: &str,
-        train: Folder,
+        train: Option<Folder>,
         test: Folder,
         vocabulary: &Vocabulary,
         fixed: &Fixed,
         seed: u64,
     ) -> anyhow::Result<Self> {
-        let (train, test) = (Texts::new(train, vocabulary, fixed)?, Texts::new(test, vocabulary, fixed)?);
+        let train = train.map(|train| Texts::new(train, vocabulary, fixed)).transpose()?;
+        let test = Texts::new(test, vocabulary, fixed)?;
+        let of_train = |part: Held| train.as_ref().map_or_else(Vec::new, |train| train.queries(part));
         let most = &fixed.max_examples;
         let of = |part: Part, queries: Vec<QueryId>, most: usize| -> Vec<QueryId> {
             let places = drawn((0..queries.len()).collect(), most, name, part.name());
             places.into_iter().map(|place| queries[place]).collect()
         };
         let looked = [
-            (Part::Dev, of(Part::Dev, train.queries(Held::Dev), most.dev)),
+            (Part::Dev, of(Part::Dev, of_train(Held::Dev), most.dev)),
             (Part::MaskSearch, of(Part::MaskSearch, test.queries(Held::MaskSearch), most.mask_search)),
             (Part::Test, of(Part::Test, test.queries(Held::Main), most.test)),
         ];
-        let trained = train.queries(Held::Main);
+        let trained = of_train(Held::Main);
         let most = most.of_train(trained.len());
         Ok(Self {
             items: of(Part::Train, trained, most),
@@ -108,7 +111,8 @@ impl Ranking {
 
     fn texts(&self, part: Part) -> &Texts {
         match part {
-            Part::Train | Part::Dev => &self.train,
+            // Without what is trained on there is no query of these parts.
+            Part::Train | Part::Dev => self.train.as_ref().unwrap_or(&self.test),
             Part::MaskSearch | Part::Test => &self.test,
         }
     }
@@ -214,7 +218,8 @@ impl Benchmark for Ranking {
     }
 
     fn batch(&self, epoch: u64, items: &[usize]) -> anyhow::Result<Batch> {
-        let Folder { collection, parts, lists, .. } = &self.train.folder;
+        let train = self.texts(Part::Train);
+        let Folder { collection, parts, lists, .. } = &train.folder;
         let trainer = Trainer::new(collection, parts, Held::Main, self.negatives, self.seed);
         let trainer = match self.negatives_from {
             NegativesFrom::Documents => trainer,
@@ -225,7 +230,7 @@ impl Benchmark for Ranking {
             let found = trainer.draw(epoch, query)?;
             Ok(Sample { query, passages: std::iter::once(found.positive).chain(found.negatives).collect() })
         };
-        self.told(&self.train, &items.iter().map(sample).collect::<anyhow::Result<Vec<_>>>()?)
+        self.told(train, &items.iter().map(sample).collect::<anyhow::Result<Vec<_>>>()?)
     }
 
     fn samples(&self, part: Part) -> usize {
@@ -295,6 +300,7 @@ impl Benchmark for Ranking {
                 "queries": texts.folder.collection.queries.len(),
             })
         };
-        BTreeMap::from([("train".to_owned(), counts(&self.train)), ("test".to_owned(), counts(&self.test))])
+        let train = self.train.iter().map(|train| ("train".to_owned(), counts(train)));
+        train.chain([("test".to_owned(), counts(&self.test))]).collect()
     }
 }

@@ -81,23 +81,25 @@ impl Config {
         whole("graft.importance.batch", self.batch as u64, 1..=MANY)
     }
 
-    /// The importance of every head under the gates of `mask`, layer after layer.
+    /// The importance of every head under the gates of `mask`, layer after layer, over the samples of all benchmarks.
     ///
     /// # Errors
     /// When the model does not fit, all heads are alike, or the run is asked to stop.
     pub(crate) fn measure(
         &self,
         predictor: &Predictor,
-        benchmark: &dyn Benchmark,
+        benchmarks: &[Box<dyn Benchmark>],
         mask: &Mask,
         context: &Context,
     ) -> anyhow::Result<Vec<f64>> {
-        let samples = benchmark.samples(Part::MaskSearch);
         let mut importance = Importance::new(self.method, mask.shape());
-        for from in (0..samples).step_by(self.batch) {
-            context.check()?;
-            let batch = benchmark.probe(Part::MaskSearch, from..samples.min(from + self.batch))?;
-            predictor.measure(&mut importance, mask, &batch)?;
+        for benchmark in benchmarks {
+            let samples = benchmark.samples(Part::MaskSearch);
+            for from in (0..samples).step_by(self.batch) {
+                context.check()?;
+                let batch = benchmark.probe(Part::MaskSearch, from..samples.min(from + self.batch))?;
+                predictor.measure(&mut importance, mask, &batch)?;
+            }
         }
         Ok(importance.finish(self.within_layer, self.across_layers)?)
     }
@@ -108,6 +110,8 @@ pub(crate) struct Measuring {
     pub row: Row,
     /// What importance is measured on.
     pub tried: Tried,
+    /// What it is measured on as well, read as that is.
+    pub also: Vec<Tried>,
     /// The row's models.
     pub of: Candidates,
     /// How.
@@ -124,33 +128,41 @@ pub(crate) fn name(row: Row) -> String {
 pub(super) struct Subject {
     pub(super) stage: String,
     pub(super) predictor: Predictor,
-    pub(super) benchmark: Box<dyn Benchmark>,
+    pub(super) benchmarks: Vec<Box<dyn Benchmark>>,
 }
 
 impl Measuring {
     /// The row's best model, ready to be measured.
     pub(super) fn subject(&self, context: &Context) -> anyhow::Result<Subject> {
         let best = self.of.best(context)?;
-        let benchmark = self.tried.read(context, best.scores.seed)?;
-        anyhow::ensure!(
-            benchmark.samples(Part::MaskSearch) > 0,
-            "benchmark {} has nothing in its part `mask_search`: give it a share",
-            self.tried.name
-        );
-        let predictor = Predictor::load(&best.folder.join(MODEL), &self.tried.compute.device(context)?)?;
+        let (model, seed) = (best.folder.join(MODEL), best.scores.seed);
+        let mut benchmarks = vec![self.tried.read(context, seed)?];
+        for also in &self.also {
+            let classes = benchmarks[0].classes().to_vec();
+            benchmarks.push(also.read_as(&classes, context, seed)?);
+        }
+        let names = std::iter::once(&self.tried).chain(&self.also).map(|tried| &tried.name);
+        if let Some((name, _)) = names.zip(&benchmarks).find(|(_, of)| of.samples(Part::MaskSearch) == 0) {
+            anyhow::bail!("benchmark {name} has nothing in its part `mask_search`: give it a share");
+        }
+        let predictor = Predictor::load(&model, &self.tried.compute.device(context)?)?;
         context.record("model", best.stage.clone());
-        Ok(Subject { stage: best.stage, predictor, benchmark })
+        Ok(Subject { stage: best.stage, predictor, benchmarks })
     }
 
     /// Describes what decides it.
     pub(super) fn described(&self, to: &mut dyn Describe) {
         self.tried.describe(to);
+        for also in &self.also {
+            describe::under(to, &format!("graft.mask_also.{}", also.name), |to| also.describe(to));
+        }
         describe::config(to, "graft.importance", &self.config);
     }
 
     /// Everything that it reads.
     pub(super) fn read(&self) -> Vec<Input> {
-        self.tried.inputs().into_iter().chain(self.of.inputs()).collect()
+        let also = self.also.iter().map(|tried| Input::artifact(tried.stage()));
+        self.tried.inputs().into_iter().chain(also).chain(self.of.inputs()).collect()
     }
 }
 
@@ -184,10 +196,10 @@ impl Stage for Measuring {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let Subject { stage, predictor, benchmark } = self.subject(context)?;
+        let Subject { stage, predictor, benchmarks } = self.subject(context)?;
         let shape = shape(&predictor);
-        let values = self.config.measure(&predictor, benchmark.as_ref(), &Mask::all_kept(shape), context)?;
-        let samples = benchmark.samples(Part::MaskSearch);
+        let values = self.config.measure(&predictor, &benchmarks, &Mask::all_kept(shape), context)?;
+        let samples = benchmarks.iter().map(|benchmark| benchmark.samples(Part::MaskSearch)).sum();
         let heads = Heads { layers: shape[0], heads: shape[1], values, model: stage, samples };
         Ok(write_whole(&context.out().join(IMPORTANCE), &serde_json::to_vec_pretty(&heads)?)?)
     }

@@ -141,23 +141,25 @@ impl Stage for Searching {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let Subject { stage, predictor, benchmark } = self.measuring.subject(context)?;
-        let benchmark = benchmark.as_ref();
+        let Subject { stage, predictor, benchmarks } = self.measuring.subject(context)?;
         let config = self.search.config(self.kind);
         let mut metric = String::new();
         context.progress().unit("steps");
         let outcome = search::search(
             &config,
             shape(&predictor),
-            |mask| self.measuring.config.measure(&predictor, benchmark, mask, context).map_err(Failed),
+            |mask| self.measuring.config.measure(&predictor, &benchmarks, mask, context).map_err(Failed),
             |mask| {
                 let gated =
                     predictor.clone().with_gates(mask.clone()).map_err(|error| Failed(error.into()))?;
-                let score =
-                    answers::score(&gated, 0, benchmark, Part::MaskSearch, context).map_err(Failed)?;
+                let mut sum = 0.0;
+                for benchmark in &benchmarks {
+                    let score = answers::score(&gated, 0, benchmark.as_ref(), Part::MaskSearch, context);
+                    let score = score.map_err(Failed)?;
+                    (sum, metric) = (sum + score.value, score.metric);
+                }
                 context.progress().add_rows(1);
-                metric = score.metric;
-                Ok(score.value)
+                Ok(sum / benchmarks.len() as f64)
             },
         )?;
         outcome.mask.write(&context.out().join(MASK))?;
@@ -170,7 +172,7 @@ impl Stage for Searching {
         let record = Record {
             model: stage,
             metric,
-            samples: benchmark.samples(Part::MaskSearch),
+            samples: benchmarks.iter().map(|benchmark| benchmark.samples(Part::MaskSearch)).sum(),
             original_score: outcome.original_score,
             threshold: outcome.original_score * self.search.tau,
             stop: outcome.stop,

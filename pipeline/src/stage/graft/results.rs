@@ -36,7 +36,8 @@ pub(crate) struct Results {
     rows: Vec<Row>,
     benchmarks: Vec<String>,
     seeds: Vec<u64>,
-    mask_benchmark: String,
+    /// What importance is measured and masks are searched on.
+    masked_on: Vec<String>,
     /// Those on which nothing is trained.
     tried_alone: Vec<String>,
     /// Trials of a search, for benchmarks that have no settings of their own.
@@ -47,9 +48,11 @@ impl Results {
     /// The stage for a grafting.
     #[must_use]
     pub(crate) fn new(config: &Config, around: &Around<'_>) -> Self {
-        let trials = around.benchmarks.iter().filter_map(|name| match around.finetuning.source(name) {
-            Source::Search(search) => Some((name.clone(), search.trials)),
-            Source::Given(_) => None,
+        let trials = around.benchmarks.iter().filter_map(|name| {
+            match around.finetuning.source(around.trained_on(name).unwrap_or(name)) {
+                Source::Search(search) => Some((name.clone(), search.trials)),
+                Source::Given(_) => None,
+            }
         });
         let tried_alone = around.benchmarks.iter().filter(|name| around.trained_on(name).is_some());
         Self {
@@ -58,7 +61,7 @@ impl Results {
             benchmarks: around.benchmarks.clone(),
             tried_alone: tried_alone.cloned().collect(),
             seeds: around.finetuning.seeds.clone(),
-            mask_benchmark: config.mask_benchmark.clone(),
+            masked_on: std::iter::once(&config.mask_benchmark).chain(&config.mask_also).cloned().collect(),
         }
     }
 
@@ -111,7 +114,7 @@ impl Results {
         self.curves(context, &mut facts)?;
         facts.notes.push(format!(
             "Importance is measured and masks are searched on the part mask_search of {}, which is in no score.",
-            self.mask_benchmark
+            self.masked_on.join(" and ")
         ));
         facts.check()?;
         Ok(facts)
@@ -299,7 +302,7 @@ impl Stage for Results {
     fn describe(&self, to: &mut dyn Describe) {
         let names: Vec<&str> = self.rows.iter().map(|row| row.name()).collect();
         to.field("graft.rows", json!(names));
-        to.field("graft.mask_benchmark", self.mask_benchmark.clone().into());
+        to.field("graft.mask_benchmark", self.masked_on.join(", ").into());
         to.field("finetune.seeds", json!(self.seeds));
         if !self.trials.is_empty() {
             to.field("finetune.search.trials", json!(self.trials));

@@ -9,6 +9,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use base::line::Place;
+use base::read::ReadError;
+
 use super::medquad::{files, open, passage, unreadable};
 use super::{Collection, Query, unanswered};
 use crate::Error;
@@ -16,8 +19,7 @@ use text::reader::DocumentReader as _;
 use text::{Labels, medquad};
 
 /// What to do about a collection without texts.
-const BRING: &str = "ask for HealthQA (github.com/mingzhu0527/HAR), and bring pinfo-mz-test.txt, the test set as \
-    `label<TAB>question<TAB>passage`, one pair a line, as documents of the same layout with their `text` filled in";
+const BRING: &str = "ask for HealthQA (github.com/mingzhu0527/HAR), and name its pinfo-mz-test.txt, `label<TAB>question<TAB>passage`, as `healthqa` in place of `medquad`";
 
 #[derive(Debug, Deserialize)]
 struct Annotations {
@@ -75,20 +77,30 @@ pub struct Aligned {
     pub ambiguous: u64,
 }
 
-/// The collection that `annotations` describe, with the texts that they have or that MedQuAD's folder has.
+/// Where the texts are that annotations come without.
+#[derive(Debug, Clone, Copy)]
+pub enum Texts<'a> {
+    /// MedQuAD's folder.
+    Medquad(&'a Path),
+    /// HealthQA's test file, `pinfo-mz-test.txt` (Zhu et al. 2019): `label`, question and passage between tabs; a passage is called by its line, from 0.
+    Healthqa(&'a Path),
+}
+
+/// The collection that `annotations` describe, with the texts that they have or that are brought.
 ///
 /// # Errors
-/// When a file cannot be read or is not in its layout, a document is in no file as annotated, or its texts cannot be had from MedQuAD.
-pub fn read(annotations: &Path, folder: &Path) -> Result<(Collection, Aligned), Error> {
+/// When a file cannot be read or is not in its layout, a document is in no file as annotated, or its texts are others'.
+pub fn read(annotations: &Path, texts: Texts<'_>) -> Result<(Collection, Aligned), Error> {
     let (read, mut aligned) = (annotations_of(annotations)?, Aligned::default());
-    if read.name != "MedQuAD" && read.documents.iter().any(|document| document.text.is_empty()) {
-        let problem = format!("annotations of {:?}, whose texts its authors send on request", read.name);
-        return Err(Error::at(annotations, problem, BRING));
-    }
-    let files = if read.documents.iter().any(|document| document.text.is_empty()) {
-        answers(folder, &mut aligned)?
-    } else {
-        Vec::new()
+    let without = read.documents.iter().any(|document| document.text.is_empty());
+    let files = match texts {
+        Texts::Medquad(_) if without && read.name != "MedQuAD" => {
+            let problem = format!("annotations of {:?}, whose texts its authors send on request", read.name);
+            return Err(Error::at(annotations, problem, BRING));
+        }
+        Texts::Medquad(folder) if without => answers(folder, &mut aligned)?,
+        Texts::Healthqa(file) if without => vec![lines_of(file, &read.documents)?],
+        Texts::Medquad(_) | Texts::Healthqa(_) => Vec::new(),
     };
     let mut at: HashMap<&str, Vec<usize>> = HashMap::new();
     for (number, file) in files.iter().enumerate() {
@@ -134,6 +146,54 @@ fn answers(folder: &Path, aligned: &mut Aligned) -> Result<Vec<File>, Error> {
         files.push(file);
     }
     Ok(files)
+}
+
+/// The passages of HealthQA's test file that documents are annotated in, by name.
+fn lines_of(file: &Path, documents: &[Annotated]) -> Result<File, Error> {
+    let expected = "expected HealthQA's pinfo-mz-test.txt, as its authors send it";
+    let text = std::fs::read_to_string(file).map_err(unreadable(file, expected))?;
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = File::new();
+    for marked in documents.iter().flat_map(|document| &document.annotations) {
+        let number = marked.id.rsplit('-').next().and_then(|number| number.parse::<usize>().ok());
+        let number = number.ok_or_else(|| {
+            Error::Unfit(format!(
+                "passage {:?} is called by no line, expected pinfo-mz-test-0 and so on",
+                marked.id
+            ))
+        })?;
+        let place = Place { file: file.to_owned(), line: number as u64 + 1, column: None };
+        let wrong = |found: String, expected: String| {
+            Error::from(ReadError::new(
+                place.clone(),
+                found,
+                expected,
+                "take the file of the annotated release",
+            ))
+        };
+        let columns: Vec<&str> = lines.get(number).map_or_else(Vec::new, |line| line.split('\t').collect());
+        let [label, _, passage] = columns.as_slice() else {
+            let expected = format!("a label, a question and passage {:?} between tabs", marked.id);
+            return Err(wrong(format!("found {} columns", columns.len()), expected));
+        };
+        if *label != "1" {
+            return Err(wrong(
+                format!("found label {label:?}"),
+                format!("1, for passage {:?} answers", marked.id),
+            ));
+        }
+        // Whether its end of line, or the white space at its ends, is part of it shows by its length.
+        let trimmed = passage.trim();
+        let forms =
+            [(*passage).to_owned(), format!("{passage}\n"), trimmed.to_owned(), format!("{trimmed}\n")];
+        let form = forms.into_iter().find(|form| form.chars().count() == marked.length);
+        let form = form.ok_or_else(|| {
+            let found = format!("found a passage of {} characters", passage.chars().count());
+            wrong(found, format!("{} of {:?}, with its end of line or without", marked.length, marked.id))
+        })?;
+        found.insert(marked.id.clone(), form);
+    }
+    Ok(found)
 }
 
 /// The passages of a document, from the first file that has them all as annotated.
@@ -264,7 +324,7 @@ mod tests {
         }
         let path = folder.path().join("a.json");
         write_whole(&path, annotations.as_bytes()).unwrap();
-        read(&path, folder.path()).map_err(|e| e.to_string())
+        read(&path, Texts::Medquad(folder.path())).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -312,6 +372,31 @@ mod tests {
         );
         let message = align(ANNOTATIONS, &[&FILE[..90]]).unwrap_err();
         assert!(message.contains("0.xml: line 1"), "{message}");
+    }
+
+    #[test]
+    fn passages_of_healthqa_are_the_annotated_lines_of_its_file() {
+        let annotations = ANNOTATIONS.replace("MedQuAD", "HealthQA").replace("GARD_7-1", "pinfo-mz-test-0");
+        let annotations = annotations.replace("GARD_7-2", "pinfo-mz-test-2");
+        let folder = tempfile::tempdir().unwrap();
+        let [path, file] = ["a.json", "pinfo-mz-test.txt"].map(|name| folder.path().join(name));
+        write_whole(&path, annotations.as_bytes()).unwrap();
+        let of = |text: &str| {
+            write_whole(&file, text.as_bytes()).unwrap();
+            read(&path, Texts::Healthqa(&file)).map_err(|error| error.to_string())
+        };
+        let whole = "1\tWhat ?\té2345678901234\n0\tWhat ?\tother\n1\tHow ?\tRest .\n";
+        let (collection, _) = of(whole).unwrap();
+        let texts: Vec<&str> = collection.passages.iter().map(|passage| passage.text.as_str()).collect();
+        assert_eq!(texts, ["é2345678901234", "Rest .\n"]);
+        let told = |from: &str, to: &str| of(&whole.replace(from, to)).unwrap_err();
+        let short = told("Rest .", "Rest");
+        assert!(
+            short.contains("pinfo-mz-test.txt: line 3: found a passage of 4 characters, expected 7 of"),
+            "{short}"
+        );
+        assert!(told("1\tHow", "0\tHow").contains("line 3: found label \"0\", expected 1"));
+        assert!(told("1\tHow ?\tRest .\n", "").contains("line 3: found 0 columns"));
     }
 
     #[test]

@@ -1,0 +1,160 @@
+"""A bi-encoder trained and asked on folders of passages by plain PyTorch and transformers: the peer of `engraft run scores` with `ranking.scorer = "bi_encoder"`.
+
+    python benches/rankings.py OUT MODEL [BENCHMARK ...] [--wording entity_aspect] [--negatives 9] [--hard]
+
+OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` are read, and of `finetune-base-NAME-SEED/` the settings, the scale, the longest rows, how many queries were trained on, and
+engraft's own scores and model. What engraft does not write there, its wording of queries and its negatives, is to be said again.
+
+First engraft's own model is asked by PyTorch: what the two find for the same weights. Then MODEL is trained here with the same rate, warm-up, epochs, batch and number of negatives, as Sentence Transformers'
+MultipleNegativesRankingLoss does: every passage of a batch is a negative of the queries that it does not answer. After it the last model is asked; with 0 epochs MODEL as it is.
+"""
+
+import argparse
+import json
+import math
+import random
+import time
+from pathlib import Path
+
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+WORDINGS = {
+    "entity_aspect": lambda query: f"{query['entity']} ; {query['aspect']}",
+    "plain": lambda query: f"{query['entity']} {query['aspect']}",
+}
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().split("\n") if line]
+
+
+class Encoder:
+    """The mean of a text's tokens, as long as 1."""
+
+    def __init__(self, folder, most):
+        self.model = AutoModel.from_pretrained(folder, add_pooling_layer=False)
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.most = most
+
+    def vectors(self, texts):
+        batch = self.tokenizer(texts, truncation=True, max_length=self.most, padding=True, return_tensors="pt")
+        states = self.model(**batch).last_hidden_state
+        mask = batch["attention_mask"].unsqueeze(-1).float()
+        return torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1))
+
+    @torch.no_grad()
+    def all_vectors(self, texts):
+        self.model.eval()
+        order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+        found = torch.empty(len(texts), self.model.config.hidden_size)
+        for start in range(0, len(order), 32):
+            places = order[start : start + 32]
+            found[places] = self.vectors([texts[place] for place in places])
+        return found
+
+
+def scores(encoder, folder, wording, asked):
+    """Recall at 1 and 5 and the mean reciprocal rank over the queries of `main` that `asked` names by their wording; all if it is empty."""
+    queries = [query for query in lines(folder / "queries.jsonl") if query["part"] == "main"]
+    queries = [query for query in queries if not asked or WORDINGS["entity_aspect"](query) in asked]
+    passages = {passage["passage"]: passage["text"] for passage in lines(folder / "passages.jsonl")}
+    used = sorted({place for query in queries for place in query["candidates"]})
+    rows = {place: row for row, place in enumerate(used)}
+    of_passages = encoder.all_vectors([passages[place] for place in used])
+    of_queries = encoder.all_vectors([wording(query) for query in queries])
+    at_1 = at_5 = mrr = 0.0
+    for query, vector in zip(queries, of_queries):
+        said = of_passages[[rows[place] for place in query["candidates"]]] @ vector
+        order = [query["candidates"][at] for at in said.argsort(descending=True, stable=True).tolist()]
+        right = set(query["relevant"])
+        at_1 += len(right & set(order[:1])) / len(right)
+        at_5 += len(right & set(order[:5])) / len(right)
+        mrr += 1.0 / (1 + min(order.index(place) for place in right if place in order))
+    count = len(queries)
+    return {"recall_at_1": at_1 / count, "recall_at_5": at_5 / count, "mrr": mrr / count, "queries": count}
+
+
+def trained(encoder, folder, args, ours, scale, wording):
+    """Trains the encoder on as many queries of a folder as engraft was."""
+    seed, settings = ours["seed"], ours["settings"]
+    queries = [query for query in lines(folder / "queries.jsonl") if query["part"] == "main"]
+    chance = random.Random(seed)
+    if len(queries) > ours["train"]:
+        queries = chance.sample(queries, ours["train"])
+    passages = lines(folder / "passages.jsonl")
+    texts = [passage["text"] for passage in passages]
+    torch.manual_seed(seed)
+    model = encoder.model
+    decayed = [p for name, p in model.named_parameters() if not name.endswith("bias") and "LayerNorm" not in name]
+    other = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
+    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": other, "weight_decay": 0.0}], lr=settings["learning_rate"], fused=True)
+    steps = settings["epochs"] * math.ceil(len(queries) / settings["batch"])
+    warm = math.floor(settings["warmup"] * steps)
+    rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: (step + 1) / warm if step < warm else (steps - step) / max(1, steps + 1 - warm))
+    for _ in range(settings["epochs"]):
+        model.train()
+        chance.shuffle(queries)
+        for start in range(0, len(queries), settings["batch"]):
+            some = queries[start : start + settings["batch"]]
+            shown, first = [], []
+            for query in some:
+                first.append(len(shown))
+                wrong = [place for place in query["candidates"] if place not in query["relevant"]] if args.hard else range(len(texts))
+                wrong = chance.sample(wrong, min(args.negatives, len(wrong)))
+                shown += [chance.choice(query["relevant"]), *(place for place in wrong if place not in query["relevant"])]
+            cosines = encoder.vectors([wording(query) for query in some]) @ encoder.vectors([texts[place] for place in shown]).T
+            # What answers a query, or has the text of an answer, is no negative of it.
+            for row, (query, right) in enumerate(zip(some, first)):
+                answers = {texts[place] for place in query["relevant"]}
+                for at, place in enumerate(shown):
+                    if at != right and texts[place] in answers:
+                        cosines[row, at] = -torch.inf
+            torch.nn.functional.cross_entropy(scale * cosines, torch.tensor(first)).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+            rate.step()
+            optimiser.zero_grad()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("benchmarks", nargs="*")
+    parser.add_argument("--wording", choices=sorted(WORDINGS), default="entity_aspect", help="finetune.ranking.wording")
+    parser.add_argument("--negatives", type=int, default=9, help="finetune.ranking.negatives")
+    parser.add_argument("--hard", action="store_true", help='finetune.ranking.negatives_from = "candidates"')
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    wording = WORDINGS[args.wording]
+    names = args.benchmarks or sorted(path.name[len("benchmark-") :] for path in args.out.glob("benchmark-*") if (path / "test").is_dir())
+    print("| benchmark, seed | by | recall_at_1 | recall_at_5 | mrr | queries | seconds |\n|---|---|--:|--:|--:|--:|--:|")
+    for name in names:
+        places = sorted(args.out.glob(f"finetune-base-{name}-[0-9]*/scores.json"))
+        assert places, f"{args.out}: no finetune-base-{name}-SEED; run `engraft run scores` first"
+        for path in places:
+            ours, own = json.loads(path.read_text()), path.parent / "model"
+            of = json.loads((own / "outputs.json").read_text())["outputs"]
+            output = of["tasks"][0]["output"]
+            assert output["kind"] == "embedding" and of["pooling"] == "mean", f"{own}: no bi-encoder of mean-pooled tokens"
+            most = json.loads((own / "task.json").read_text())["max_tokens"]
+            asked = {line["id"] for line in lines(path.parent / "test.jsonl")}
+            test, rows = ours["test"], [("engraft", {**ours["test"]["others"], "recall_at_1": ours["test"]["value"], "queries": ours["test"]["samples"]}, "")]
+            assert test["metric"] == "recall_at_1", f"{path}: measured by {test['metric']}"
+            began = time.perf_counter()
+            same = scores(Encoder(own, most), args.out / f"benchmark-{name}/test", wording, asked)
+            rows.append(("PyTorch, engraft's weights", same, f"{time.perf_counter() - began:.0f}"))
+            began, encoder = time.perf_counter(), Encoder(args.model, most)
+            if ours["settings"]["epochs"]:
+                trained(encoder, args.out / f"benchmark-{name}/train", args, ours, output["scale"], wording)
+            found = scores(encoder, args.out / f"benchmark-{name}/test", wording, asked)
+            rows.append(("PyTorch, its own training", found, f"{time.perf_counter() - began:.0f}"))
+            for by, of, seconds in rows:
+                numbers = " | ".join(f"{100 * of[key]:.2f}" for key in ("recall_at_1", "recall_at_5", "mrr"))
+                print(f"| {name}, {ours['seed']} | {by} | {numbers} | {of['queries']} | {seconds} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
