@@ -81,8 +81,15 @@ fn first(name: &str, about: &str) -> String {
          version = 5\n"
     );
     if EXPERIMENTS.contains(&name) {
+        // The one that leaves graph and encoder to the user.
+        let own = match name {
+            "graft-medquad" => {
+                "vocabulary.file = \"bert/vocab.txt\"\nencoder = { from = \"checkpoint\", path = \"bert\" }\nsources.rotmensch.path = \"rotmensch/DerivedKnowledgeGraph_final.csv\"  # or graphs of your own\n"
+            }
+            _ => "",
+        };
         return format!(
-            "{head}extends = \"{name}\"\nout = \"out\"\ndata = \"data\"  # what paths of files count from: the preset says which (engraft config --origin)\n"
+            "{head}extends = \"{name}\"\nout = \"out\"\ndata = \"data\"  # what paths of files count from: the preset says which (engraft config --origin)\n{own}"
         );
     }
     let extends = if name == "world" { "\"world\"".to_owned() } else { format!("[\"world\", \"{name}\"]") };
