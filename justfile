@@ -56,17 +56,17 @@ bench-shards DATA PYTHON="python3":
 # Streams beside their peers, in one run: 2.5 M triples to shards, reading and collating, kills on 1, 3 and 2 ranks (PYTHON needs
 # benches/requirements.txt, MOSAIC mosaicml-streaming; DATA has hsdn/ and rotmensch/; some 4 GB below OUT).
 bench-stream DATA PYTHON="python3" MOSAIC="python3" OUT="out/bench-stream":
-    cargo build --release --workspace --bin engraft --bin stream
+    cargo build --release --workspace --bin engraft --bin bench
     mkdir -p {{OUT}}
     {{PYTHON}} benches/shards.py target/release/engraft --scale 170 --sample 60000 --out {{OUT}}/scale
     target/release/engraft --out {{OUT}}/world --set world.scale=14 run shards
     sed '/^\[sources.mesh/,/^$/d' configs/open.toml > {{OUT}}/real.toml
     target/release/engraft --out {{OUT}}/real --config {{OUT}}/real.toml --data {{DATA}} run shards
-    {{PYTHON}} benches/stream.py target/release/stream {{OUT}}/world/shards {{OUT}}/real/shards --mosaic {{MOSAIC}}
+    {{PYTHON}} benches/stream.py target/release/bench {{OUT}}/world/shards {{OUT}}/real/shards --mosaic {{MOSAIC}}
 
 # A Metathesaurus of 20 M relations to canonical triples beside DuckDB, in one run (some 6 GB of invented data in a temporary folder).
 bench-kg PYTHON="python3":
-    cargo build --release --workspace --bin metathesaurus --bin umls_triples
+    cargo build --release --workspace --bin bench
     {{PYTHON}} benches/kg.py umls
 
 # SQL over the world's triples at scale 170 beside DuckDB on the same Parquet files, in one run (PYTHON needs benches/requirements.txt).
@@ -78,22 +78,22 @@ bench-query OUT="out/bench-query" PYTHON="python3":
 # MeSH XML to triples and terms beside lxml, in one run, on the world at scale 160 (about 370 MB of XML; PYTHON needs benches/requirements.txt).
 bench-mesh OUT="out/bench-mesh" PYTHON="python3":
     cargo build --release
-    cargo build --release --workspace --bin mesh_triples
+    cargo build --release --workspace --bin bench
     cargo run --release -- --out {{OUT}} --set world.scale=160 run world
-    {{PYTHON}} benches/mesh.py target/release/mesh_triples {{OUT}}/world/mesh
+    {{PYTHON}} benches/mesh.py target/release/bench {{OUT}}/world/mesh
 
 # Corpus statistics, phrases and maps beside GloVe, gensim, SciPy and NumPy, then the dictionary beside spaCy, in one run. DATA has medquad/, hoc/,
 # bc5cdr/, pubmedqa/ and mesh/; GLOVE is a checkout of GloVe, made there if it was not; PYTHON needs benches/requirements.txt (some 5 GB below OUT).
 bench-maps DATA GLOVE PYTHON="python3" OUT="out/bench-maps":
-    cargo build --release --workspace --bin count --bin phrases --bin maps --bin tag
+    cargo build --release --workspace --bin bench
     mkdir -p {{OUT}}
-    {{PYTHON}} benches/maps.py target/release {{DATA}} --glove {{GLOVE}} --out {{OUT}}
-    {{PYTHON}} benches/tag.py target/release/tag {{DATA}}
+    {{PYTHON}} benches/maps.py target/release/bench {{DATA}} --glove {{GLOVE}} --out {{OUT}}
+    {{PYTHON}} benches/tag.py target/release/bench {{DATA}}
 
 # Training steps of the encoder beside PyTorch on the CPU, in one run (PYTHON needs torch; best on a machine that does nothing else).
 bench-model PYTHON="python3":
-    cargo build --release --workspace --bin train_step --bin peak
-    {{PYTHON}} benches/model.py target/release/train_step
+    cargo build --release --workspace --bin bench
+    {{PYTHON}} benches/model.py target/release/bench
 
 # Eight tasks answered by one encoder in one pass beside eight encoders, end to end, in one run. DATA has a folder `minilm`.
 bench-tasks DATA PYTHON="python3" OUT="out/bench-tasks":
@@ -111,21 +111,21 @@ bench-rank DATA OUT PYTHON="python3":
 
 # Head importance over 1,000 samples beside PyTorch as the released script does it, in one run (PYTHON needs torch).
 bench-importance PYTHON="python3":
-    cargo build --release --workspace --bin importance
-    {{PYTHON}} benches/importance.py target/release/importance
+    cargo build --release --workspace --bin bench
+    {{PYTHON}} benches/importance.py target/release/bench
 
 # Retraining on HSDN and Rotmensch as they are streamed beside the usual PyTorch loop, in one run (PYTHON needs torch; DATA has hsdn/ and rotmensch/).
 bench-retrain DATA PYTHON="python3" OUT="out/bench-retrain":
-    cargo build --release --workspace --bin engraft --bin retrain_steps
+    cargo build --release --workspace --bin engraft --bin bench
     mkdir -p {{OUT}}
     sed '/^\[sources.mesh/,/^$/d' configs/open.toml > {{OUT}}/real.toml
     target/release/engraft --out {{OUT}}/real --config {{OUT}}/real.toml --data {{DATA}} run shards
-    {{PYTHON}} benches/retrain.py target/release/retrain_steps {{OUT}}/real/shards
+    {{PYTHON}} benches/retrain.py target/release/bench {{OUT}}/real/shards
 
 # A retraining step under a hard head mask beside one without, in one run.
 bench-masked PYTHON="python3":
-    cargo build --release --workspace --bin masked_step
-    {{PYTHON}} benches/masked.py target/release/masked_step
+    cargo build --release --workspace --bin bench
+    {{PYTHON}} benches/masked.py target/release/bench
 
 # The binary with CUDA, made on a machine without GPU or toolkit.
 cuda-build:

@@ -1,7 +1,7 @@
 """Importance of every head over many samples: engraft beside PyTorch as the released script does it, in one run.
 
-Usage: importance.py EXAMPLE [--threads 2 1] [--rounds 3] [--samples 1000]
-EXAMPLE is the built program `importance`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32; a classifier
+Usage: importance.py BENCH [--threads 2 1] [--rounds 3] [--samples 1000]
+BENCH is the built program `bench`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32; a classifier
 on BERT's pooler; random tokens, 6 to 64 a sample. engraft measures 32 samples in one pass, each of which has gates of its own. The peer is
 importance_peer.py: one sample and one backward at a time, as run_bertology.py does it, once with gradients of all weights as there and once
 without. All have the same weights and samples and take turns, each in a process of its own. What they find is compared: the run fails where importances
@@ -45,7 +45,7 @@ def off(found, expected):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("example", type=Path)
+    parser.add_argument("bench", type=Path)
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--samples", type=int, default=1000)
@@ -57,12 +57,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         weights, rows = Path(folder) / "weights.safetensors", Path(folder) / "samples.json"
         rows.write_text(json.dumps(samples))
-        example, peer = given.example.resolve(), Path(__file__).resolve().parent / "importance_peer.py"
+        bench, peer = given.bench.resolve(), Path(__file__).resolve().parent / "importance_peer.py"
         shape = json.dumps(SHAPE)
-        said([example, "weights", shape, weights], 1)
+        said([bench, "importance", "weights", shape, weights], 1)
         for threads in given.threads:
             sides = {
-                f"engraft, {BATCH} samples at a time": [example, "measure", shape, weights, rows, BATCH, threads],
+                f"engraft, {BATCH} samples at a time": [bench, "importance", "measure", shape, weights, rows, BATCH, threads],
                 "PyTorch, as released": [sys.executable, peer, shape, weights, rows, threads, "released"],
                 "PyTorch, weights without gradients": [sys.executable, peer, shape, weights, rows, threads, "frozen"],
             }

@@ -1,8 +1,8 @@
 """Readers of knowledge graphs beside the peers a user would pick instead, each in its own process, in one run.
 
 Usage: kg.py NAME... with NAME one of
-  umls    RRF to canonical triples in Parquet, engraft's program `umls_triples` beside DuckDB; ENGRAFT_BENCH is the folder for the generated
-          Metathesaurus (some 6 GB; default: a temporary folder), ENGRAFT_EXAMPLES that of the built programs
+  umls    RRF to canonical triples in Parquet, engraft's `bench umls_triples` beside DuckDB; ENGRAFT_BENCH is the folder for the generated
+          Metathesaurus (some 6 GB; default: a temporary folder), ENGRAFT_BENCHES that of the built program `bench`
 
 Both sides take the same rows: names in English, not suppressed, from vocabularies with licence level 0 to 3 but not LNC; the
 preferred one by MRRANK; relations with RELA between concepts that have one of 100 of the 127 semantic types; retired concepts mapped by
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES = Path(os.environ.get("ENGRAFT_EXAMPLES", ROOT / "target/release"))
+BENCH = Path(os.environ.get("ENGRAFT_BENCHES", ROOT / "target/release")) / "bench"
 REPEATS = int(os.environ.get("ENGRAFT_REPEATS", "3"))
 
 
@@ -207,10 +207,10 @@ def umls():
         for millions in (5, 10, 20):
             data = bench / str(millions)
             if not (data / "MRDOC.RRF").exists():
-                subprocess.run([EXAMPLES / "metathesaurus", data, "4000000", f"{millions}000000"], check=True, stdout=subprocess.DEVNULL)
+                subprocess.run([BENCH, "metathesaurus", data, "4000000", f"{millions}000000"], check=True, stdout=subprocess.DEVNULL)
             ours, theirs = bench / "ours", bench / "theirs"
             repeats = REPEATS if millions == 20 else 1
-            figures["engraft", millions] = measure([EXAMPLES / "umls_triples", data, ours, "1000000"], repeats)
+            figures["engraft", millions] = measure([BENCH, "umls_triples", data, ours, "1000000"], repeats)
             figures["DuckDB", millions] = measure([sys.executable, __file__, "duckdb-umls", data, theirs, ""], repeats)
             triples = same(ours, theirs)
         figures["DuckDB, memory_limit 4GB", 20] = measure([sys.executable, __file__, "duckdb-umls", data, theirs, "4GB"])

@@ -1,7 +1,7 @@
 """Corpus statistics and semantic maps beside the peers a user would pick instead, each in its own process, in one run.
 
-Usage: maps.py EXAMPLES DATA --glove FOLDER [--gensim PYTHON] [--words MILLIONS...] [--caps MIB...] [--times N] [--sentences N] [--vocabulary FILE] [--out FOLDER] [--parts PART...]
-EXAMPLES is the folder of the built programs `count`, `phrases` and `maps`; DATA has medquad/, hoc/, bc5cdr/, pubmedqa/ and mesh/ as published; the
+Usage: maps.py BENCH DATA --glove FOLDER [--gensim PYTHON] [--words MILLIONS...] [--caps MIB...] [--times N] [--sentences N] [--vocabulary FILE] [--out FOLDER] [--parts PART...]
+BENCH is the built program `bench`; DATA has medquad/, hoc/, bc5cdr/, pubmedqa/ and mesh/ as published; the
 folder of --glove is a checkout of GloVe, which is made there if it was not. This Python needs benches/requirements.txt, or --gensim names
 another for gensim.
 
@@ -200,10 +200,10 @@ def count(given, text, memory, threads, watch=0.0, times=1):
     """engraft's counts of a corpus, given so many times one behind the other, and the digest of their files."""
     rest = (given.out / "counts", memory, threads, f"inverse:{WINDOW}", "unscored")
     if times == 1:
-        found = measure(given.examples / "count", text, *rest, watch=watch)
+        found = measure(given.bench, "count", text, *rest, watch=watch)
     else:
         with subprocess.Popen(["cat", *[text] * times], stdout=subprocess.PIPE) as feeder:
-            found = measure(given.examples / "count", "/dev/stdin", *rest, stdin=os.dup(feeder.stdout.fileno()), watch=watch)
+            found = measure(given.bench, "count", "/dev/stdin", *rest, stdin=os.dup(feeder.stdout.fileno()), watch=watch)
     digest = hashlib.sha256()
     for name in ("words.parquet", "pairs.parquet"):
         with open(given.out / "counts/counts" / name, "rb") as file:
@@ -262,7 +262,7 @@ def bounded(given):
 
 def phrases(given):
     text = given.out / f"{given.words[0]:g}.txt"
-    ours = measure(given.examples / "phrases", text, given.out / "phrases", MEMORY, 5, 0.5)
+    ours = measure(given.bench, "phrases", text, given.out / "phrases", MEMORY, 5, 0.5)
     peer = measure(given.gensim, HERE / "phrases_peer.py", text, 5, 0.5)
     print(f"Phrases of two words in {ours['tokens']:,} words, NPMI from 0.5, at least 5 times, one thread: engraft finds {ours['phrases']:,} and joins "
           f"{ours['joined']:,} pairs, gensim {peer['phrases']:,} and {peer['joined']:,} (its NPMI divides by the words of the corpus, not by its neighbours). gensim's "
@@ -280,7 +280,7 @@ def phrases(given):
 def scores(given):
     """Counts and scores of the distinct sentences, which the maps need."""
     text = given.out / "sentences.txt"
-    ours = measure(given.examples / "count", text, given.out / "scored", MEMORY, 1, f"inverse:{WINDOW}", "adjacent")
+    ours = measure(given.bench, "count", text, given.out / "scored", MEMORY, 1, f"inverse:{WINDOW}", "adjacent")
     ran = subprocess.run([sys.executable, __file__, "--look-ups", given.out / "scored/pmi", text], check=True, stdout=subprocess.PIPE)
     peer = json.loads(ran.stdout)
     print(f"Look-ups in {ours['scored_pairs']:,} scores (PPMI; words and pairs from 5 on; {ours['scoring_processor_s']:.2f} s to score {ours['pairs']:,} pairs), of every "
@@ -294,7 +294,7 @@ def scores(given):
 def maps(given):
     folder = given.out / "maps"
     ours = measure(
-        given.examples / "maps", given.out / "sentences.txt", given.out / "scored", given.out / "terms.txt", given.vocabulary or "-", folder,
+        given.bench, "maps", given.out / "sentences.txt", given.out / "scored", given.out / "terms.txt", given.vocabulary or "-", folder,
         env={"RAYON_NUM_THREADS": "1"},
     )
     peer = measure(sys.executable, HERE / "maps_peer.py", folder)
@@ -323,7 +323,7 @@ PARTS = {"counts": counting, "bounds": bounded, "phrases": phrases, "scores": sc
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("examples", type=Path)
+    parser.add_argument("bench", type=Path)
     parser.add_argument("data", type=Path)
     parser.add_argument("--glove", type=Path, required=True)
     parser.add_argument("--gensim", default=sys.executable)
@@ -337,7 +337,7 @@ def main():
     given = parser.parse_args()
     given.words.sort()
     given.caps.sort()
-    given.examples, given.glove = given.examples.resolve(), given.glove.resolve()
+    given.bench, given.glove = given.bench.resolve(), given.glove.resolve()
     given.out = (given.out or Path(tempfile.mkdtemp(prefix="engraft-maps-"))).resolve()
     given.out.mkdir(parents=True, exist_ok=True)
     if not (given.glove / "build/cooccur").exists():

@@ -1,7 +1,7 @@
 """A retraining step under a hard head mask beside one without a mask, in one run.
 
-Usage: masked.py EXAMPLE [--threads 2 1] [--rounds 3] [--steps 6]
-EXAMPLE is the built program `masked_step`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32; 16 rows of 64 tokens,
+Usage: masked.py BENCH [--threads 2 1] [--rounds 3] [--steps 6]
+BENCH is the built program `bench`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32; 16 rows of 64 tokens,
 relation classification; 5 heads of every layer are kept, 7 retrained. With `shared = "freeze"` nothing else of the encoder is trained: wholly frozen parameters are no
 variables, so no gradient of theirs is computed. The three ways take turns, each in a process of its own. Prints tables in Markdown.
 """
@@ -20,16 +20,16 @@ WAYS = {"no mask": "open", 'hard mask, `shared = "train"`': "train", 'hard mask,
 WARMUP = 2
 
 
-def said(example, of):
-    ran = subprocess.run([str(example), json.dumps(of)], check=False, capture_output=True, text=True)
+def said(bench, of):
+    ran = subprocess.run([str(bench), "masked_step", json.dumps(of)], check=False, capture_output=True, text=True)
     if ran.returncode:
-        sys.exit(f"{example}: {ran.stderr}")
+        sys.exit(f"{bench}: {ran.stderr}")
     return json.loads(ran.stdout)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("example", type=Path)
+    parser.add_argument("bench", type=Path)
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=6)
@@ -40,7 +40,7 @@ def main():
         found = {name: [] for name in WAYS}
         for _ in range(given.rounds):
             for name, heads in WAYS.items():
-                found[name].append(said(given.example.resolve(), of | {"heads": heads}))
+                found[name].append(said(given.bench.resolve(), of | {"heads": heads}))
         every = {name: {key: [ms for run in runs for ms in run[key]] for key in ("total", "processor")} for name, runs in found.items()}
         middle, least = ({name: {key: pick(ms) for key, ms in keys.items()} for name, keys in every.items()} for pick in (statistics.median, min))
         print(f"{threads} thread{'s' * (threads > 1)}: median milliseconds a step (the least). Share: of the step without a mask.\n")

@@ -1,7 +1,7 @@
 """MeSH XML to triples and terms: engraft beside Python's lxml.etree.iterparse, in one run.
 
-Usage: mesh.py EXAMPLE FOLDER [RUNS]
-EXAMPLE is the built program `mesh_triples`, FOLDER the one with desc.xml and supp.xml (the world at scale 160 makes about 300 MB of
+Usage: mesh.py BENCH FOLDER [RUNS]
+BENCH is the built program `bench`, FOLDER the one with desc.xml and supp.xml (the world at scale 160 makes about 300 MB of
 descriptors). Both sides read both files from the page cache and gather the same statements and terms: engraft into its builder
 (keys interned, texts tidied), the peer into lists of tuples. They take turns; the best of RUNS (3) counts. What comes out is compared row for row,
 outside of the times. Prints a table in Markdown.
@@ -17,15 +17,15 @@ from pathlib import Path
 
 from lxml import etree
 
-example, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+bench, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 runs = int(sys.argv[3]) if len(sys.argv) > 3 else 3
 descriptors, supplements = folder / "desc.xml", folder / "supp.xml"
 out = Path(tempfile.mkdtemp(prefix="engraft-mesh-"))
 
 
 def ours():
-    """Seconds from opening the files to everything being in the builder, as the example measures them."""
-    said = subprocess.run([example, out, descriptors, supplements], check=True, capture_output=True, text=True).stdout
+    """Seconds from opening the files to everything being in the builder, as the program measures them."""
+    said = subprocess.run([bench, "mesh_triples", out, descriptors, supplements], check=True, capture_output=True, text=True).stdout
     return float(said.split()[0])
 
 

@@ -1,7 +1,7 @@
 """Training steps of a BERT encoder on the CPU: engraft beside PyTorch, in one run.
 
-Usage: model.py EXAMPLE [--threads 2 1] [--rounds 5] [--steps 6]
-EXAMPLE is the built program `train_step`, beside which lies `peak`, which says what the processor can do at most. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, in f32 and in bf16. A step is
+Usage: model.py BENCH [--threads 2 1] [--rounds 5] [--steps 6]
+BENCH is the built program `bench`: `bench train_step` steps, `bench peak` says what the processor can do at most. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, in f32 and in bf16. A step is
 forward (a linear layer on the mean of a row's hidden states, cross entropy), backward, clipping by the norm of all gradients, and AdamW. The peer
 is model_peer.py: plain PyTorch with scaled_dot_product_attention and fused AdamW. The two take turns, each in a process of its own, with the
 same threads, lengths, dropout and frozen layers. Figures are medians over all steps of all rounds, the least beside them, and the processor's time, which
@@ -67,7 +67,7 @@ def products(case):
 def measured(given, case, threads):
     """All steps of both sides, which take turns."""
     of = {**SHAPE, "attention": "plain", "dtype": "f32", **CASES[case], "threads": threads, "warmup": WARMUP, "steps": given.steps}
-    sides = {"engraft": [str(given.example.resolve())], "PyTorch": [sys.executable, str(Path(__file__).resolve().parent / "model_peer.py")]}
+    sides = {"engraft": [str(given.bench.resolve()), "train_step"], "PyTorch": [sys.executable, str(Path(__file__).resolve().parent / "model_peer.py")]}
     found = {name: [] for name in sides}
     for _ in range(given.rounds):
         for name, command in sides.items():
@@ -77,7 +77,7 @@ def measured(given, case, threads):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("example", type=Path)
+    parser.add_argument("bench", type=Path)
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=6)
@@ -87,7 +87,7 @@ def main():
     given = parser.parse_args()
     before, torch = os.getloadavg()[0], ""
     for threads in given.threads:
-        peak_of = json.loads(subprocess.run([str(given.example.resolve().parent / "peak"), str(threads)], check=True, capture_output=True, text=True).stdout)["gflops"]
+        peak_of = json.loads(subprocess.run([str(given.bench.resolve()), "peak", str(threads)], check=True, capture_output=True, text=True).stdout)["gflops"]
         print(f"{threads} thread{'s' * (threads > 1)}: median milliseconds a step (the least). Ratios: PyTorch over engraft. The processor's most: {peak_of:,.0f} GFLOP/s.\n")
         print("| | | " + " | ".join(PARTS) + " | processor | tokens/s | peak MiB | ratio of medians | of the least | of the processor | GFLOP/s of products |")
         print("|---|---" + "|--:" * (len(PARTS) + 7) + "|")

@@ -1,4 +1,4 @@
-"""One training step of a BERT encoder in PyTorch, measured: the peer of the program `train_step`, which is measured with the same words.
+"""One training step of a BERT encoder in PyTorch, measured: the peer of `bench train_step`, which is measured with the same words.
 
 Usage: model_peer.py '{"layers": 6, "hidden": 384, ...}' (what benches/model.py writes). Prints one JSON object.
 The encoder is written for speed: one product for queries, keys and values, scaled_dot_product_attention, fused AdamW. The loss is the cross

@@ -1,7 +1,7 @@
 """Retraining on a graph as it is streamed: engraft beside the usual PyTorch loop, in one run.
 
-Usage: retrain.py EXAMPLE SHARDS [--threads 2 1] [--rounds 3] [--steps 8] [--items 32]
-EXAMPLE is the built program `retrain_steps`, SHARDS a folder of four-task shards. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward
+Usage: retrain.py BENCH SHARDS [--threads 2 1] [--rounds 3] [--steps 8] [--items 32]
+BENCH is the built program `bench`, SHARDS a folder of four-task shards. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward
 1536, vocabulary 30522, f32. A step shows the same triples in all four KIMERA tasks. engraft reads, collates and trains without padding; the peer is
 retrain_peer.py: the same samples in the same order, padded to the longest row of their batch, scaled_dot_product_attention, fused AdamW. Both begin with
 the same weights, and the run fails where their losses come apart. They take turns, each in a process of its own. Useful tokens are those that are no
@@ -34,7 +34,7 @@ def said(command, threads):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("example", type=Path)
+    parser.add_argument("bench", type=Path)
     parser.add_argument("shards", type=Path)
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=3)
@@ -42,7 +42,7 @@ def main():
     parser.add_argument("--items", type=int, nargs="+", default=[32])
     given = parser.parse_args()
     before, torch = os.getloadavg()[0], ""
-    example, peer = given.example.resolve(), Path(__file__).resolve().parent / "retrain_peer.py"
+    bench, peer = given.bench.resolve(), Path(__file__).resolve().parent / "retrain_peer.py"
     for threads in given.threads:
         print(f"{threads} thread{'s' * (threads > 1)}: median milliseconds a step (the least). Ratios: engraft over PyTorch, in useful tokens per second.\n")
         print("| triples a step | useful tokens a step | padding | | milliseconds | of the processor | useful tokens/s | peak MiB | ratio of medians | of the least | of the processor |")
@@ -50,8 +50,8 @@ def main():
         for items in given.items:
             of = {"shape": SHAPE, "shards": str(given.shards.resolve()), "items": items, "warmup": WARMUP, "steps": given.steps, "threads": threads}
             with tempfile.TemporaryDirectory() as folder:
-                prepared = said([example, "prepare", json.dumps(of), folder], threads)
-                sides = {"engraft": [example, "measure", json.dumps(of)], "PyTorch": [sys.executable, peer, json.dumps(of), folder]}
+                prepared = said([bench, "retrain_steps", "prepare", json.dumps(of), folder], threads)
+                sides = {"engraft": [bench, "retrain_steps", "measure", json.dumps(of)], "PyTorch": [sys.executable, peer, json.dumps(of), folder]}
                 found = {name: [] for name in sides}
                 for _ in range(given.rounds):
                     for name, command in sides.items():

@@ -1,6 +1,6 @@
-"""Retraining steps in PyTorch on the batches that engraft's stream gives, measured: the peer of the program `retrain_steps`.
+"""Retraining steps in PyTorch on the batches that engraft's stream gives, measured: the peer of `bench retrain_steps`.
 
-Usage: retrain_peer.py SETTINGS FOLDER (what benches/retrain.py writes and `retrain_steps prepare` leaves). Prints one JSON object.
+Usage: retrain_peer.py SETTINGS FOLDER (what benches/retrain.py writes and `bench retrain_steps prepare` leaves). Prints one JSON object.
 The usual loop: the batch of each task is padded to its longest row and goes through the encoder by itself; the losses are added up; one
 backward, clipping by the norm of all gradients, fused AdamW. Only positions that are asked for reach the output over the vocabulary. Batches lie in
 memory as tensors before the clock runs, while engraft reads its own.

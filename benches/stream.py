@@ -1,7 +1,7 @@
 """Shards read as a trainer reads them: engraft beside pyarrow, `datasets` and MosaicML Streaming, in one run.
 
-Usage: stream.py EXAMPLE SHARDS REAL [--mosaic PYTHON]
-EXAMPLE is the built program `stream`, SHARDS a folder of four-task shards with some 10^6 rows, REAL one of HSDN and Rotmensch. This Python
+Usage: stream.py BENCH SHARDS REAL [--mosaic PYTHON]
+BENCH is the built program `bench`, SHARDS a folder of four-task shards with some 10^6 rows, REAL one of HSDN and Rotmensch. This Python
 needs benches/requirements.txt, that of --mosaic `mosaicml-streaming`. Readers take turns, each in a process of its own; speeds are
 rows or tokens per second of the processor, so that other work on the machine does not count, and medians of three. Elasticity: the stream
 is killed (SIGKILL to all ranks) at random batches and resumed from the last step that all ranks have shown, on 1, 3 and 2 ranks;
@@ -27,12 +27,12 @@ ITEMS = 512
 KILLS = 3
 WORLDS = (1, 3, 2)
 parser = argparse.ArgumentParser()
-parser.add_argument("example", type=Path)
+parser.add_argument("bench", type=Path)
 parser.add_argument("shards", type=Path)
 parser.add_argument("real", type=Path)
 parser.add_argument("--mosaic", type=Path)
 given = parser.parse_args()
-example, shards, real = given.example.resolve(), given.shards.resolve(), given.real.resolve()
+bench, shards, real = given.bench.resolve(), given.shards.resolve(), given.real.resolve()
 work = Path(tempfile.mkdtemp(prefix="engraft-stream-"))
 peers = Path(__file__).resolve().parent / "stream_peer.py"
 quiet = dict(os.environ, HF_HUB_OFFLINE="1", HF_HOME=str(work / "hf"), HF_DATASETS_DISABLE_PROGRESS_BARS="1")
@@ -75,7 +75,7 @@ def reading():
         part = part_of(shards, task)
         rounds = max(1, 3_000_000 // part["rows"])
         speed = medians({
-            "engraft": [example, "decode", shards, task, rounds],
+            "engraft": [bench, "stream", "decode", shards, task, rounds],
             "pyarrow": [sys.executable, peers, "pyarrow", task, shards, rounds],
             "crc": [sys.executable, peers, "pyarrow-crc", task, shards, rounds],
         }, "rows")
@@ -89,7 +89,7 @@ def readers(task):
     """Rows of `task` by those who stream."""
     mds, rows = work / "mds", part_of(shards, task)["rows"]
     commands = {
-        "engraft, row groups": [example, "decode", shards, task, max(1, 3_000_000 // rows)],
+        "engraft, row groups": [bench, "stream", "decode", shards, task, max(1, 3_000_000 // rows)],
         "pyarrow, row groups": [sys.executable, peers, "pyarrow", task, shards, max(1, 3_000_000 // rows)],
         "`datasets` streaming, Arrow batches of 2048": [sys.executable, peers, "datasets-batches", task, shards, max(1, 3_000_000 // rows)],
         "`datasets` streaming, per row": [sys.executable, peers, "datasets-rows", task, shards, max(1, 500_000 // rows)],
@@ -114,7 +114,7 @@ def collating():
     ways = {"32 items": ("items:32", "one"), "32 items of like length (pool of 100 batches)": ("bucketed:32:100", "one"),
             f"32 items, packed into rows of {wide}": ("items:32", f"packed:{wide}"), "256 items": ("items:256", "one"),
             f"256 items, packed into rows of {wide}": ("items:256", f"packed:{wide}")}
-    commands = {name: [example, "collate", real, batching, fill, 3] for name, (batching, fill) in ways.items()}
+    commands = {name: [bench, "stream", "collate", real, batching, fill, 3] for name, (batching, fill) in ways.items()}
     speed, padding = medians(commands, "tokens"), {name: said(*command)["padding"] for name, command in commands.items()}
     rows = sum(part["rows"] for entry in index_of(real)["tasks"] for part in entry["parts"])
     print(f"\nHSDN and Rotmensch as published ({rows:,} rows of four tasks, the longest of {longest} tokens): batches in KIMERA's order, padded to the "
@@ -190,7 +190,7 @@ def elasticity():
     triples = part_of(shards, "subject")["items"]
     rows = sum(part_of(shards, entry["task"])["rows"] for entry in index_of(shards)["tasks"])
     steps = triples // ITEMS
-    ours = elastic([example, "steps", shards], ITEMS, steps, same=True)
+    ours = elastic([bench, "stream", "steps", shards], ITEMS, steps, same=True)
     theirs = elastic([sys.executable, peers, "steps", shards], rows // steps, steps, same=False)
     print(f"\nKilled at random batches and resumed from the last step that all ranks had shown, on {', '.join(map(str, WORLDS))} ranks; one epoch in "
           f"{steps} steps. `datasets` streams the same files with a shuffle buffer of 10,000 rows, `split_dataset_by_node` and `state_dict`; where its "
@@ -207,7 +207,7 @@ def shuffling():
           "neighbours come from one row group, and how much more a batch's mean place in the files varies than under a perfect shuffle (1 for both).\n")
     print("| row groups together | neighbours from one row group | variance of a batch | correlation with the files |\n|--:|--:|--:|--:|")
     for window in (1, 4, 16, 64, 10**9):
-        found = said(example, "shuffle", shards, window, ITEMS)
+        found = said(bench, "stream", "shuffle", shards, window, ITEMS)
         name = f"all {found['row_groups']}" if window > found["row_groups"] else window
         quality = found["quality"]
         print(f"| {name} | {quality['neighbours']:.2f} | {quality['batches']:.2f} | {quality['correlation']:.3f} |")

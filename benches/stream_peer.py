@@ -1,4 +1,4 @@
-"""The peers of `stream.py`, each in a process of its own. Prints lines of JSON; times are of the processor, as the example's.
+"""The peers of `stream.py`, each in a process of its own. Prints lines of JSON; times are of the processor, as the program's.
 
 Usage: stream_peer.py READER TASK FOLDER ROUNDS      READER: pyarrow, pyarrow-crc, datasets-rows, datasets-batches
        stream_peer.py to-mds TASK FOLDER OUT         the same rows as MosaicML's MDS

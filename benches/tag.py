@@ -1,7 +1,7 @@
 """Dictionary tagging beside spaCy's PhraseMatcher, in one run.
 
-Usage: tag.py EXAMPLE DATA [--terms N] [--megabytes M] [--keep FOLDER]
-EXAMPLE is the built program `tag`, DATA a folder with mesh/data/terms.tsv and medquad/. The terms are the headings of MeSH, inverted ones
+Usage: tag.py BENCH DATA [--terms N] [--megabytes M] [--keep FOLDER]
+BENCH is the built program `bench`, DATA a folder with mesh/data/terms.tsv and medquad/. The terms are the headings of MeSH, inverted ones
 put right, and invented combinations of their words, seeded, up to N (1,000,000): realistic in length and vocabulary, with few
 names that occur. The text is the answers of MedQuAD, the first M megabytes of it for spaCy, whose pace does not depend on how much it is.
 Both sides split the text, on one thread, and look for the same terms in any case; spaCy with `PhraseMatcher(attr="LOWER")` on documents of
@@ -118,7 +118,7 @@ def measure(command):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("example", type=Path)
+    parser.add_argument("bench", type=Path)
     parser.add_argument("data", type=Path)
     parser.add_argument("--terms", type=int, default=1_000_000)
     parser.add_argument("--megabytes", type=float, default=3)
@@ -133,8 +133,8 @@ def main():
     text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     part.write_text("".join(f"{line}\n" for line in first(lines, int(given.megabytes * 1e6))), encoding="utf-8")
 
-    ours = max((measure([given.example.resolve(), terms, text]) for _ in range(RUNS)), key=lambda run: run["megabytes_per_second"])
-    found = measure([given.example.resolve(), terms, part, work / "ours.tsv"])
+    ours = max((measure([given.bench.resolve(), "tag", terms, text]) for _ in range(RUNS)), key=lambda run: run["megabytes_per_second"])
+    found = measure([given.bench.resolve(), "tag", terms, part, work / "ours.tsv"])
     peer = measure([sys.executable, __file__, "--spacy", terms, part, work / "spacy.tsv"])
     one, other = ({tuple(line.split("\t")) for line in (work / name).read_text().splitlines()} for name in ("ours.tsv", "spacy.tsv"))
 

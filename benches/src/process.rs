@@ -7,7 +7,7 @@ use std::fs::read_to_string;
 ///
 /// # Errors
 /// When `/proc` is not as Linux has it.
-pub fn processor() -> Result<f64, Box<dyn Error>> {
+pub(crate) fn processor() -> Result<f64, Box<dyn Error>> {
     let stat = read_to_string("/proc/self/stat")?;
     // The second field, the name in brackets, may have spaces.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -21,7 +21,7 @@ pub fn processor() -> Result<f64, Box<dyn Error>> {
 ///
 /// # Errors
 /// As [`processor`].
-pub fn processor_ms() -> Result<f64, Box<dyn Error>> {
+pub(crate) fn processor_ms() -> Result<f64, Box<dyn Error>> {
     Ok(processor()? * 1000.0)
 }
 
@@ -29,7 +29,7 @@ pub fn processor_ms() -> Result<f64, Box<dyn Error>> {
 ///
 /// # Errors
 /// As [`processor`].
-pub fn on_core() -> Result<f64, Box<dyn Error>> {
+pub(crate) fn on_core() -> Result<f64, Box<dyn Error>> {
     let told = read_to_string("/proc/thread-self/schedstat")?;
     let nanoseconds: u64 = told.split_whitespace().next().ok_or("schedstat is empty")?.parse()?;
     Ok(nanoseconds as f64 / 1e9)
@@ -39,7 +39,7 @@ pub fn on_core() -> Result<f64, Box<dyn Error>> {
 ///
 /// # Errors
 /// As [`processor`].
-pub fn peak_mib() -> Result<f64, Box<dyn Error>> {
+pub(crate) fn peak_mib() -> Result<f64, Box<dyn Error>> {
     let status = read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmHWM")).ok_or("no VmHWM")?;
     Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse::<f64>()? / 1024.0)

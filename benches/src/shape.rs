@@ -6,7 +6,7 @@ use serde::Deserialize;
 /// Sizes, and dropout of hidden states and probabilities.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shape {
+pub(crate) struct Shape {
     layers: usize,
     hidden: usize,
     heads: usize,
@@ -17,7 +17,7 @@ pub struct Shape {
 
 impl Shape {
     /// The same as an encoder's configuration.
-    pub fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> Config {
         Config {
             vocab_size: self.vocabulary,
             hidden_size: self.hidden,

@@ -25,12 +25,8 @@ use model::train::{Config, Setup, Trainer};
 use serde::Deserialize;
 use serde_json::json;
 
-use benches::process::{peak_mib, processor_ms};
-use benches::shape::Shape;
-
-// The command line's, so that the example's memory costs what a run's does.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use crate::process::{peak_mib, processor_ms};
+use crate::shape::Shape;
 
 /// What to measure.
 #[derive(Deserialize)]
@@ -57,8 +53,9 @@ enum Masked {
 
 const RELATIONS: u32 = 2;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let of: Settings = serde_json::from_str(&std::env::args().nth(1).ok_or("expected one JSON object")?)?;
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let of: Settings = serde_json::from_str(arguments.first().ok_or("expected one JSON object")?)?;
     rayon::ThreadPoolBuilder::new().num_threads(of.threads).build_global()?;
     let mut trainer = Trainer::new(setup(&of)?, &Device::Cpu)?;
     let batches = [batch(&of)?];

@@ -34,12 +34,8 @@ use tasks::stream::schedule;
 use tasks::stream::steps::{self, Shards, Worker};
 use tasks::stream::window::Ahead;
 
-use benches::process::{peak_mib, processor_ms};
-use benches::shape::Shape;
-
-// The command line's, so that the example's memory costs what a run's does.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use crate::process::{peak_mib, processor_ms};
+use crate::shape::Shape;
 
 /// What to measure.
 #[derive(Deserialize)]
@@ -53,8 +49,8 @@ struct Settings {
     threads: usize,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["prepare", settings, folder] => prepare(&serde_json::from_str(settings)?, Path::new(folder)),

@@ -33,11 +33,7 @@ use model::params::{Init, Params, Spec};
 use serde::Deserialize;
 use serde_json::json;
 
-use benches::process::{peak_mib, processor_ms};
-
-// The command line's, so that the example's memory costs what a run's does.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use crate::process::{peak_mib, processor_ms};
 
 /// What to measure.
 #[derive(Deserialize)]
@@ -94,8 +90,9 @@ struct Model {
     frozen: Vec<String>,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let of: Measured = serde_json::from_str(&std::env::args().nth(1).ok_or("expected one JSON object")?)?;
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let of: Measured = serde_json::from_str(arguments.first().ok_or("expected one JSON object")?)?;
     rayon::ThreadPoolBuilder::new().num_threads(of.threads).build_global()?;
     let batch = batch(&of)?;
     let mut model = model(&of)?;

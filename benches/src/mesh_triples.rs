@@ -17,8 +17,9 @@ use kg::source::files::Input;
 use kg::source::mesh;
 use kg::table::{Builder, Graph, read};
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<PathBuf> = arguments.iter().map(PathBuf::from).collect();
     let [out, descriptors, rest @ ..] = arguments.as_slice() else {
         return Err("usage: mesh_triples OUT DESC.XML [SUPP.XML]".into());
     };

@@ -11,7 +11,7 @@ use kg::table::EntityId;
 use text::ner::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
 use text::ner::{Dictionary, Entry, Filters, Tagger};
 
-use benches::process::on_core;
+use crate::process::on_core;
 
 /// How often the text is tagged; the fastest counts.
 const RUNS: usize = 5;
@@ -33,9 +33,9 @@ fn filters() -> Filters {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (terms, text, out) = match arguments.as_slice() {
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let (terms, text, out) = match arguments {
         [terms, text] => (terms, text, None),
         [terms, text, mentions] => (terms, text, Some(mentions)),
         _ => return Err("usage: tag TERMS TEXT [MENTIONS]".into()),

@@ -39,8 +39,9 @@ impl WithSimd for Sums {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let threads: usize = std::env::args().nth(1).ok_or("expected a number of threads")?.parse()?;
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let threads: usize = arguments.first().ok_or("expected a number of threads")?.parse()?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let arch = Arch::new();
     let best = (0..ROUNDS).map(|_| {

@@ -123,9 +123,9 @@ fn whole(number: f64) -> u64 {
     number as u64
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, conso, rel] = arguments.as_slice() else {
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let [folder, conso, rel] = arguments else {
         return Err("usage: metathesaurus FOLDER CONSO_ROWS REL_ROWS".into());
     };
     let (folder, conso, rel): (_, u64, u64) = (Path::new(folder), conso.parse()?, rel.parse()?);

@@ -28,13 +28,13 @@ use tasks::stream::state::State;
 use tasks::stream::steps::{Config, Shards, Worker};
 use tasks::stream::window::Ahead;
 
-use benches::process::processor;
+use crate::process::processor;
 
 /// Row groups that are shuffled together.
 const WINDOW: usize = 16;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["decode", folder, task, rounds] => decode(Path::new(folder), task, rounds.parse()?),

@@ -33,7 +33,7 @@ use text::phrase::{self, Phrases};
 use text::pmi::{self, Matrix};
 use text::word::Words;
 
-use benches::process::processor;
+use crate::process::processor;
 
 /// The maps; without a graph there is no fourth.
 const MAPS: [Map; 3] = [Map::Entity, Map::Phrase, Map::Term];
@@ -42,9 +42,9 @@ const BATCH: usize = 32;
 /// Rounds of reading and of expanding; one is too short for hundredths of a second.
 const ROUNDS: usize = 5;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [file, counted, terms, vocabulary, folder] = arguments.as_slice() else {
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let [file, counted, terms, vocabulary, folder] = arguments else {
         return Err("usage: maps FILE COUNTED TERMS VOCABULARY FOLDER".into());
     };
     let (counted, folder) = (Path::new(counted), Path::new(folder));

@@ -18,7 +18,7 @@ use text::count::{self, Adjacent, Config, Counting, Distance, Order, Read, Room,
 use text::phrase::{self, Phrases};
 use text::word::Words;
 
-use benches::process::processor;
+use crate::process::processor;
 
 /// Neighbours in order, and nothing else.
 const COUNTING: Config = Config {
@@ -31,9 +31,9 @@ const COUNTING: Config = Config {
     max_distinct: None,
 };
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [file, folder, memory, min_count, threshold] = arguments.as_slice() else {
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let [file, folder, memory, min_count, threshold] = arguments else {
         return Err("usage: phrases FILE FOLDER MEMORY_MIB MIN_COUNT THRESHOLD".into());
     };
     let (file, folder) = (Path::new(file), Path::new(folder));

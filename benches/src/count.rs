@@ -19,11 +19,11 @@ use text::count::{self, Adjacent, Config, Counting, Distance, Order, Room, Weigh
 use text::pmi::{self, Matrix, Measure, Relevance};
 use text::word::Words;
 
-use benches::process::processor;
+use crate::process::processor;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [file, folder, memory, threads, context, rest @ ..] = &arguments[..] else {
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let [file, folder, memory, threads, context, rest @ ..] = arguments else {
         return Err("expected FILE FOLDER MEMORY_MIB THREADS CONTEXT [adjacent] [unscored]".into());
     };
     if let Some(other) = rest.iter().find(|word| !["adjacent", "unscored"].contains(&word.as_str())) {

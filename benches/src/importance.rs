@@ -27,12 +27,8 @@ use model::params::{Params, Spec};
 use serde::Deserialize;
 use serde_json::json;
 
-use benches::process::{peak_mib, processor_ms};
-use benches::shape::Shape;
-
-// The command line's, so that the example's memory costs what a run's does.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use crate::process::{peak_mib, processor_ms};
+use crate::shape::Shape;
 
 /// Classes of the classifier.
 const CLASSES: usize = 2;
@@ -45,8 +41,8 @@ struct Samples {
     classes: Vec<u32>,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["weights", shape, file] => weights(&serde_json::from_str(shape)?, Path::new(file)),

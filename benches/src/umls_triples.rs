@@ -29,9 +29,9 @@ fn options() -> Options {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (folder, out, rows) = match arguments.as_slice() {
+/// What the first lines of this file say.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let (folder, out, rows) = match arguments {
         [folder, out] => (PathBuf::from(folder), PathBuf::from(out), None),
         [folder, out, rows] => (PathBuf::from(folder), PathBuf::from(out), Some(rows.parse::<usize>()?)),
         _ => return Err("usage: umls_triples FOLDER OUT [ROWS_IN_MEMORY]".into()),
