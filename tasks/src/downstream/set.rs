@@ -6,6 +6,7 @@
 pub mod assemble;
 pub mod biosses;
 pub mod chemprot;
+pub mod chemprot_track;
 pub mod clinical_sts;
 pub mod cola;
 #[cfg(test)]

@@ -82,7 +82,18 @@ const REPORT: &str = "Née has rest .\n Rest for fever\n";
 const CONCEPTS: &str = "c=\"rest\" 2:1 2:1||t=\"treatment\"\nc=\"fever\" 2:3 2:3||t=\"problem\"\nc=\"née\" 1:0 1:0||t=\"test\"\n";
 
 /// A format whose texts are read with other files, and such files.
-const BESIDE: [(&str, Beside); 6] = [
+const BESIDE: [(&str, Beside); 7] = [
+    (
+        "{\"chemprot_track\": {}}",
+        &[
+            ("some_abstracts.tsv", "1\tÉA stops B.\tA binds C.\n2\tNothing.\tNo more.\n"),
+            (
+                "some_entities.tsv",
+                "1\tT1\tCHEMICAL\t0\t2\tÉA\n1\tT2\tGENE-Y\t9\t10\tB\n1\tT3\tCHEMICAL\t12\t13\tA\n1\tT4\tGENE-N\t20\t21\tC\n",
+            ),
+            ("some_gold_standard.tsv", "1\tCPR:4\tArg1:T1\tArg2:T2\n1\tCPR:9\tArg1:T3\tArg2:T4\n"),
+        ],
+    ),
     (
         "{\"tagged\": {\"format\": {\"i2b2_concepts\": {\"misfits\": \"refuse\"}}, \"unit\": \"sentence\"}}",
         &[("some.txt", REPORT), ("some.con", CONCEPTS)],

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    PublishedSet, biosses, chemprot, clinical_sts, cola, ddi, fields, glue, glue_pairs, hoc, i2b2_relations,
-    imdb, mednli, medrqe, n2c2_relations, separated, sst2, sts_b, tagged, trec,
+    PublishedSet, biosses, chemprot, chemprot_track, clinical_sts, cola, ddi, fields, glue, glue_pairs, hoc,
+    i2b2_relations, imdb, mednli, medrqe, n2c2_relations, separated, sst2, sts_b, tagged, trec,
 };
 
 /// Makes [`Format`] of lines `Name(set: Settings) => set`, or `Name => set` for a set without settings.
@@ -57,6 +57,10 @@ formats! {
     /// SciBERT's JSON Lines of ChemProt (Beltagy et al. 2019): relations of chemicals and proteins. The arguments stay marked: `<< one >>`,
     /// `[[ the other ]]`. It has no pairs without a relation.
     Chemprot(set: chemprot::Config) => set,
+    /// ChemProt as the track gave it out (Krallinger et al. 2017): a folder of `*_abstracts.tsv`, `*_entities.tsv` and `*_gold_standard.tsv`. As in BLUE, every
+    /// chemical and gene of a sentence are an example, of class `false` if unrelated, with one example per relation if there are several. `false` is
+    /// excluded from F1.
+    ChemprotTrack(set: chemprot_track::Config) => set,
     /// The DDI corpus (Herrero-Zazo et al. 2013), XML in folders: interactions of drugs. `false` is excluded from F1.
     Ddi(set: ddi::Config) => set,
     /// Relations of problems, tests and treatments (i2b2 2010, Uzuner et al. 2011): a folder of texts with their `.con` and `.rel`, next to
