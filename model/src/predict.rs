@@ -1,6 +1,7 @@
 //! A trained model that only answers: from rows of tokens to logits, hidden states and pooled vectors.
 
 mod alone;
+mod attended;
 #[cfg(feature = "cuda")]
 pub(crate) mod kernels;
 
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use std::sync::Arc;
+
+pub use attended::Attended;
 
 use crate::Error;
 use crate::attention::{Attention, Chosen};

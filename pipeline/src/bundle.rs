@@ -1,6 +1,7 @@
-//! A model's folder in use: a fine-tuned model predicts line by line, any encoder turns lines into vectors.
+//! A model's folder in use: a fine-tuned model predicts line by line, any encoder turns lines into vectors, and either shows what it attends to.
 
 pub(crate) mod answer;
+pub(crate) mod attention;
 pub(crate) mod card;
 pub(crate) mod known;
 pub(crate) mod lines;

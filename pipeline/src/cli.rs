@@ -2,6 +2,7 @@
 
 mod about;
 mod args;
+mod attention;
 mod clean;
 mod diff;
 mod ending;
@@ -152,20 +153,21 @@ fn cancel(subcommand: &Subcommand) -> anyhow::Result<CancelToken> {
 
 /// What a subcommand that asks artifacts or a model comes to; nothing for the others.
 fn ask(command: &Command, format: Format) -> Option<anyhow::Result<Exit>> {
+    let around = Around {
+        mapping: &|| {
+            let options = outside::options(&command.common, &CancelToken::NEVER);
+            maps_of(&command.common, &Arc::new(Remotes::new(options)))
+        },
+        artifact: &|stage| Layout::new(command.common.out()).artifact(stage),
+    };
     match &command.subcommand {
         #[cfg(feature = "query")]
         Subcommand::Query(asked) => Some(query::query(command.common.out(), asked, format)),
         Subcommand::Predict { model, input, lines, task, top, mask } => {
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
-            let around = Around {
-                mapping: &|| {
-                    let options = outside::options(&command.common, &CancelToken::NEVER);
-                    maps_of(&command.common, &Arc::new(Remotes::new(options)))
-                },
-                artifact: &|stage| Layout::new(command.common.out()).artifact(stage),
-            };
             Some(predict::predict(model, mask.as_deref(), task.as_deref(), *top, &asked, around))
         }
+        Subcommand::Attention(asked) => Some(attention::attention(asked, around, format)),
         Subcommand::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
             let how = How { pooling: *pooling, vocabulary: vocabulary.as_deref(), most: *max_tokens };
@@ -200,6 +202,7 @@ fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
         | Subcommand::Diff { .. }
         | Subcommand::Fetch { .. }
         | Subcommand::Predict { .. }
+        | Subcommand::Attention(_)
         | Subcommand::Encode { .. }
         | Subcommand::Completions { .. }
         | Subcommand::Man { .. }

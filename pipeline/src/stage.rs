@@ -216,7 +216,7 @@ fn grafted(
         config.finetune.as_ref().context("[graft] fine-tunes by the table [finetune]: add it")?;
     can_be_masked(config, graft)?;
     let around = around(config, finetuning, base, words, None, places)?;
-    graft.stages(&graft::Around { retraining, ..around }, places)
+    graft.stages(&graft::Around { retraining, own_masks: &graft.own_masks, ..around }, places)
 }
 
 /// The stages that ask masked language models for facts.
@@ -265,6 +265,7 @@ fn around<'c>(
         mapping,
         recipes: &config.recipes,
         retraining: None,
+        own_masks: &[],
         shards,
         base,
         sizes,

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Beside the settings that all tests of it have.
 const OWN: [&str; 7] = [
     "retrain.epochs=1",
-    "retrain.stream.batching={ items = 512 }",
+    "retrain.stream.batching={ items = 96 }",
     "retrain.checkpoint_every=2",
     "finetune.seeds=[1, 2]",
     // Every step is taken, so that there is a mask whatever was learned.
@@ -107,6 +107,51 @@ fn one_mask_is_searched_over_several_tests_of_one_model() {
     assert!(searched > alone && searched == measured, "{searched} {measured} {alone}");
     let twice = run(&["plan"], "graft.mask_also=[\"capr\"]").output();
     assert!(twice.text().contains("expected a benchmark whose trained_on is \"capr\""), "{}", twice.text());
+}
+
+#[test]
+fn benchmarks_have_masks_of_their_own_and_the_best_retraining_is_the_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    let run = |verb: &[&str], own: &str| {
+        let engraft = one_benchmark(verb, out, "[\"base\", \"hard\"]").set("retrain.max_steps=2");
+        let search = "graft.retrain_search={ trials = 2, learning_rate = { least = 1e-4, most = 1e-2 }, warmup_steps = [], epochs = [], tau = [0.0, 0.5] }";
+        engraft.set(&format!("graft.own_masks={own}")).set("graft.mask_benchmark=capr").set(search)
+    };
+    run(&["run", "results"], "[\"diagnoses\"]").ok();
+    let searched_on =
+        |stage: &str| json(out.join(stage).join("search.json"))["metric"].as_str().unwrap().to_owned();
+    assert_eq!(searched_on("mask-hard"), "recall_at_1");
+    assert_eq!(searched_on("mask-hard-diagnoses"), "auroc_macro");
+    for (stage, tau) in [("mask-hard-tau-0_5", 0.5), ("mask-hard-diagnoses-tau-0", 0.0)] {
+        let search = json(out.join(stage).join("search.json"));
+        let [from, to] = ["original_score", "threshold"].map(|key| search[key].as_f64().unwrap());
+        assert!((from * tau - to).abs() < 1e-12, "{stage}: {search}");
+    }
+    // What a row is made of is the trial with the best score on dev, of its own benchmarks.
+    for (stage, benchmark) in [("retrain-hard", "capr"), ("retrain-hard-diagnoses", "diagnoses")] {
+        let scores =
+            |trial: usize| json(out.join(format!("trial-{stage}-trial-{trial}-{benchmark}-1/scores.json")));
+        let dev = [0, 1].map(|trial| scores(trial)["dev"]["value"].as_f64().unwrap());
+        let best = usize::from(dev[1] > dev[0]);
+        let chosen = json(out.join(stage).join("chosen.json"));
+        assert_eq!(chosen["trial"].as_u64(), Some(best as u64), "{stage}: {dev:?} {chosen}");
+        let weights = |stage: &str| std::fs::read(out.join(stage).join("model/model.safetensors")).unwrap();
+        assert!(weights(stage) == weights(&format!("{stage}-trial-{best}")), "{stage}");
+        assert!(weights(stage) != weights(&format!("{stage}-trial-{}", 1 - best)), "{stage}");
+    }
+    let facts = json(out.join("results/grafting.json"));
+    let kinds: Vec<&String> = facts["masks"].as_object().unwrap().keys().collect();
+    assert_eq!(kinds.len(), 6, "{kinds:?}");
+    let hard = facts["rows"].as_array().unwrap().iter().find(|row| row["name"] == "hard").unwrap();
+    assert!(facts["masks"].get(hard["mask"].as_str().unwrap()).is_some(), "{hard}");
+    assert!(facts["notes"].to_string().contains("retrain-hard-diagnoses: trial"), "{}", facts["notes"]);
+    for (own, why) in
+        [("[\"capr\"]", "whose masks the others share"), ("[\"none\"]", "but [[benchmarks]] has")]
+    {
+        let refused = run(&["plan"], own).output();
+        assert!(refused.text().contains(why), "{}", refused.text());
+    }
 }
 
 #[test]
@@ -210,6 +255,7 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
     );
     let vectors = ask("encode", &model("finetune-base-capr-1"), &["--pooling", "mean"]);
     assert_eq!(vectors[0]["vector"].as_array().unwrap().len(), 16);
+    attention_is_drawn(&model("finetune-base-capr-1"), &model("pretrain"), folder.path());
     let refused = |model: &str| {
         let ran = Engraft::plain(&["predict", model], folder.path()).output();
         assert_eq!(ran.code(), Some(2), "{}", ran.text());
@@ -246,4 +292,23 @@ fn tables_that_contradict_each_other_are_refused_before_anything_runs() {
     assert!(text.contains("pretrain.alphas are all 0"), "{text}");
     let text = refused(&["encoder.path=x"]);
     assert!(text.contains("encoder.path is no key of [encoder]"), "{text}");
+}
+
+/// What tokens attend to in a fine-tuned model and in any other checkpoint, and what each is not asked.
+fn attention_is_drawn(fine_tuned: &str, checkpoint: &str, out: &Path) {
+    let ask = |more: &[&str]| Engraft::plain(&[&["attention"][..], more].concat(), out);
+    let svg = out.join("attention");
+    let told =
+        ask(&[fine_tuned, "--text", "fever", "--pair", "a cough", "--svg", svg.to_str().unwrap()]).ok();
+    assert!(told.starts_with("what [CLS] attends to, mean over the heads\n"), "{told}");
+    let layers = told.lines().filter(|line| line.starts_with("layer ")).count();
+    let said: Value = serde_json::from_str(&ask(&[checkpoint, "--text", "fever", "--json"]).ok()).unwrap();
+    let heads = said["layers"][0].as_array().unwrap().len();
+    assert_eq!(said["layers"].as_array().unwrap().len(), layers);
+    let drawn = std::fs::read_dir(&svg).unwrap().count();
+    assert_eq!(drawn, 1 + layers * (1 + heads), "one of [CLS], one of each layer, one of each head");
+    let alone = ask(&[fine_tuned, "--text", "fever"]).output();
+    assert!(alone.code() == Some(2) && alone.text().contains("no `pair`"), "{}", alone.text());
+    let none = ask(&["none", "--text", "fever"]).output();
+    assert!(none.code() == Some(2) && none.text().contains("none"), "{}", none.text());
 }

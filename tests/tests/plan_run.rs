@@ -100,7 +100,7 @@ fn tried() -> Tried {
 
 /// So many changes are planned, and of those that are accepted so many run, where not all are.
 const PLANNED: usize = 2_200;
-const RUN: usize = 40;
+const RUN: usize = 24;
 /// A run that takes longer is a fault of this test: its base is too large.
 const LONGEST: Duration = Duration::from_secs(60);
 

@@ -58,6 +58,8 @@ fn labels_begin_in_three_ways_and_their_loss_is_told() {
     let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
     let said: Value = serde_json::from_str(&Engraft::plain(&verb, out).ok()).unwrap();
     assert!(said["class"].is_string(), "{said}");
+    let verb = ["attention", model.to_str().unwrap(), "--text", "What causes it ?", "--json"];
+    attended(&Engraft::plain(&verb, out).ok(), "it");
 
     let refused = small(&["plan"], "world-label-embedding.toml", out)
         .arg("--set")
@@ -123,6 +125,20 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
     assert!(vectors.text().contains("fine-tuned with attention by knowledge"), "{}", vectors.text());
 }
 
+/// Whether attention to a text is told: every token of every head takes in one whole, and `token` is among them.
+fn attended(said: &str, token: &str) {
+    let said: Value = serde_json::from_str(said).unwrap();
+    let tokens = said["tokens"].as_array().unwrap();
+    assert!(tokens[0] == "[CLS]" && tokens.iter().any(|own| own == token), "{tokens:?}");
+    for layer in said["layers"].as_array().unwrap() {
+        for of in layer.as_array().unwrap().iter().flat_map(|head| head.as_array().unwrap()) {
+            let shares = of.as_array().unwrap();
+            let sum: f64 = shares.iter().map(|share| share.as_f64().unwrap()).sum();
+            assert!(shares.len() == tokens.len() && (sum - 1.0).abs() < 1e-4, "{of}");
+        }
+    }
+}
+
 /// Asks a model of what benchmark `alike` is tested on, as the run in `out` was made.
 fn ask_alike(out: &Path, stage: &str, sets: &[&str]) -> Engraft {
     let benchmark = json_lines(out.join("benchmark-alike/examples.jsonl"));
@@ -157,6 +173,10 @@ fn maps_are_made_again_for_questions(out: &Path, sets: &[&str]) {
             assert!((score - before).abs() < 1e-4, "{stage}, {id}: {score} and {before}");
         }
     }
+    let model = out.join("finetune-kam-alike-1/model");
+    let verb = ["attention", model.to_str().unwrap(), "--text", "fever", "--pair", "a cough", "--json"];
+    let said = sets.iter().fold(small(&verb, "world-kam-bert.toml", out), |run, set| run.set(set));
+    attended(&said.ok(), "a");
     // A recipe leaves no answers; what it scored follows from them.
     let gold = json_lines(out.join("benchmark-alike/examples.jsonl")).into_iter();
     let gold =

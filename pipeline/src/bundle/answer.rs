@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use model::Device;
 use model::eval::cosine::{dot, unit};
 use model::head::mask::Mask;
-use model::predict::Predictor;
+use model::predict::{Attended, Predictor};
 use serde_json::{Map, Value, json};
 use tasks::downstream::encode::{Cuts, Frame, Framed, Texts};
 use tasks::downstream::token_classes::TokenClasses;
@@ -141,6 +141,23 @@ impl Answering {
             remarks.cuts.add(rows.cuts);
             self.flush(&rows, waiting, each)?;
         }
+    }
+
+    /// What the tokens of an input attend to: the tokens, layer after layer their attention, and what was cut. Of texts that are read apart, the first's.
+    ///
+    /// # Errors
+    /// When the input cannot be encoded, or the model is not asked of such.
+    pub(crate) fn attention(&self, input: &Input) -> anyhow::Result<(Vec<u32>, Vec<Attended>, Cuts)> {
+        let known = self.known.as_ref().map(|known| known.rows(std::slice::from_ref(input))).transpose()?;
+        let mut rows = self.framed()?;
+        self.push(input, 0, known.as_ref(), &mut rows)?;
+        let attended = self.predictor.attention(&rows.rows)?;
+        Ok((rows.rows.each().next().unwrap_or_default().to_vec(), attended, rows.cuts))
+    }
+
+    /// The vocabulary that its tokens are of.
+    pub(crate) fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
     }
 
     fn framed(&self) -> anyhow::Result<Framed> {

@@ -12,6 +12,7 @@ use clap::{Args, Parser};
 use clap_complete::Shell;
 use model::encoder::pool::Pooling;
 
+use super::attention;
 use super::clean::{self, Keep};
 use super::exit;
 use super::predict::pooling;
@@ -291,6 +292,8 @@ Examples:
         #[arg(long, value_name = "FILE")]
         vocabulary: Option<PathBuf>,
     },
+    /// Draws what the tokens of a text attend to in a model
+    Attention(attention::Asked),
     /// Compares two triple tables: entities renumbered, rekeyed, merged or gone; triples added and removed
     #[command(after_help = "\
 Examples:

@@ -8,7 +8,7 @@ use base::visible::shown;
 use batch::Place;
 use batch::maps::expand::{Map, expand};
 use serde_json::json;
-use tasks::maps::draw::{self, Shades, Square};
+use tasks::maps::draw::{self, Picture, Shades};
 
 use super::exit::Exit;
 use super::print::{self, Format};
@@ -52,7 +52,7 @@ pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit
             .with_context(|| format!("{}: cannot make the folder", folder.display()))?;
         for (map, values) in &squares {
             let note = empty(*map);
-            let square = Square { title: map.name(), labels: &words, values, note: note.as_deref() };
+            let square = Picture::square(map.name(), &words, values, note.as_deref());
             let file = folder.join(format!("{}.svg", map.name()));
             base::whole::write_whole(&file, draw::svg(&square)?.as_bytes())
                 .with_context(|| format!("{}: cannot be written", file.display()))?;
@@ -61,9 +61,9 @@ pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit
     // The picture has colours of ours, so texts in it are made harmless here and not where it is printed.
     let labels: Vec<String> = words.iter().map(|word| shown(word).into_owned()).collect();
     let pictures = || -> Result<Vec<String>, tasks::Error> {
-        let shades = if io::stdout().is_terminal() && has_colour() { Shades::Ansi } else { Shades::Blocks };
+        let shades = shades();
         let square = |(map, values): &(Map, Vec<f32>)| {
-            draw::text(&Square { title: map.name(), labels: &labels, values, note: None }, shades)
+            draw::text(&Picture::square(map.name(), &labels, values, None), shades)
         };
         squares.iter().map(square).collect()
     };
@@ -83,7 +83,9 @@ pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit
     Ok(Exit::Ok)
 }
 
+/// How standard output shows shades.
 #[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
-fn has_colour() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+pub(super) fn shades() -> Shades {
+    let has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    if io::stdout().is_terminal() && has_colour { Shades::Ansi } else { Shades::Blocks }
 }

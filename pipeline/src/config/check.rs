@@ -42,6 +42,7 @@ pub(super) fn check(config: &Config) -> anyhow::Result<()> {
     if let Some(graft) = &config.graft {
         graft.importance.check()?;
         graft.search.check()?;
+        graft.retrain_search.as_ref().map_or(Ok(()), |search| search.check())?;
     }
     Ok(())
 }

@@ -6,35 +6,39 @@
 //! | `trial-ROW-BENCHMARK-N-SEED`, `settings-ROW-BENCHMARK` | a search of settings for a row's encoder |
 //! | `finetune-ROW-BENCHMARK-SEED` | a row's encoder, fine-tuned |
 //! | `importance-ROW` | how much each head of the row's best model matters |
-//! | `mask-hard`, `mask-soft` | which heads of the best model of row `base` are vacant |
+//! | `mask-hard`, `mask-soft`, `mask-KIND-BENCHMARK` | which heads of the best model of row `base` are vacant |
 //! | `pruned-BENCHMARK-SEED` | the models of row `base` without their vacant heads |
-//! | `retrain-ROW` | the encoder, retrained on the graph |
+//! | `retrain-ROW`, `retrain-ROW-BENCHMARK` | the encoder, retrained on the graph, for benchmarks with a mask of their own once for each |
 //! | `results` | the table, the page |
 
 mod alone;
 mod around;
 pub(crate) mod best;
+mod checks;
+mod group;
 pub(crate) mod importance;
 pub(crate) mod mask;
 pub(crate) mod pruned;
 mod recipes;
 pub(crate) mod results;
+pub(crate) mod retraining;
 pub(crate) mod settings;
 
-use model::head::importance::AcrossLayers;
+use anyhow::Context as _;
 use model::optim::head_mask::SoftOn;
 use model::train::heads::{Mode, Shared};
 use serde::{Deserialize, Serialize};
 
-use super::benchmark as tried;
 use super::encoder::Base;
-use super::finetune::quirks::ChosenOn;
 use super::finetune::search::{Rows, Search};
+use super::finetune::{Finetune, Looked};
 use super::location::Places;
-use super::retrain::{self, From, Retrain, Which, heads};
+use super::retrain::{self, Retrain, Which, heads};
 use crate::engine::stage::Stage;
 pub(crate) use around::Around;
 use around::{finetune_name, submission};
+use group::Group;
+use retraining::{Choosing, Trial};
 
 /// The grafting's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -55,6 +59,12 @@ pub(crate) struct Config {
     /// Source: none: one benchmark; KIMERA, section 4.2, has one mask for all its sets of retrieval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mask_also: Vec<String>,
+    /// Benchmarks with masks of their own, searched on their part `mask_search` with the best model of row `base` on them. The rows that are retrained under a
+    /// mask are so once for each of these, and fine-tuned on it; all other benchmarks share the masks of `mask_benchmark`.
+    ///
+    /// Source: none: one mask for all benchmarks; KIMERA, section 4.3, has one for each task of outcome prediction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_masks: Vec<String>,
     /// As `retrain.heads.shared`, for the rows with a mask; `scratch` and `no_mask` train everything.
     ///
     /// Source: KIMERA, equation 3, which is about heads alone.
@@ -71,6 +81,10 @@ pub(crate) struct Config {
     /// How masks are searched.
     #[serde(default)]
     pub search: mask::Search,
+    /// A search for settings of retraining, of every row by itself: each trial is retrained and fine-tuned, and the best one's encoder is the row's. Left out,
+    /// `[retrain]` says all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retrain_search: Option<retraining::Search>,
 }
 
 /// A row of the table (KIMERA, table 1).
@@ -156,37 +170,19 @@ impl Config {
     ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         self.check(around)?;
         around.by_itself().iter().try_for_each(|benchmark| around.room(&around.tried(benchmark)))?;
-        let mut stages = around.finetunings(Row::Base, &around.base);
-        let on = around.tried(&self.mask_benchmark);
-        let measuring = |row: Row| importance::Measuring {
-            row,
-            tried: on.clone(),
-            also: self.mask_also.iter().map(|benchmark| around.tried(benchmark)).collect(),
-            of: around.candidates(row, &self.mask_benchmark),
-            config: self.importance.clone(),
-        };
-        stages.push(Box::new(measuring(Row::Base)));
-        for (name, kind) in [(mask::HARD, mask::KINDS[0]), (mask::SOFT, mask::KINDS[1])] {
-            if self.rows.iter().any(|row| row.mask() == Some(name)) {
-                stages.push(Box::new(mask::Searching {
-                    name,
-                    kind,
-                    measuring: measuring(Row::Base),
-                    search: self.search.clone(),
-                }));
-            }
+        let mut stages = around.finetunings(Row::Base, &|_| around.base.clone());
+        stages.push(Box::new(self.measuring(Row::Base, Group::SHARED, around)));
+        for group in around.groups() {
+            stages.extend(self.searching(group, around));
         }
         for row in self.rows.iter().copied() {
-            match (row.mode(), &around.retraining) {
-                (Some(mode), Some((retraining, from))) => {
-                    let stage = self.retrain(row, mode, retraining, from, places)?;
-                    let base = Base::Stage(stage.name().to_owned());
-                    stages.push(Box::new(stage));
-                    stages.extend(around.finetunings(row, &base));
-                    stages.push(Box::new(measuring(row)));
-                }
-                _ if row == Row::Pruned => stages.extend(self.pruned(around)),
-                _ => {}
+            if row.mode().is_some() {
+                stages.extend(self.retrained(row, around, places)?);
+                let base = |benchmark: &str| Base::Stage(self.stage_of(row, around.group(benchmark)));
+                stages.extend(around.finetunings(row, &base));
+                stages.push(Box::new(self.measuring(row, Group::SHARED, around)));
+            } else if row == Row::Pruned {
+                stages.extend(self.pruned(around));
             }
         }
         let measured = self.rows.iter().filter(|row| **row == Row::Base || row.mode().is_some());
@@ -201,20 +197,106 @@ impl Config {
         Ok(stages)
     }
 
-    fn retrain(
+    /// How the heads of a row's best model are measured, on the benchmark that the masks of a group are searched on.
+    fn measuring(&self, row: Row, group: Group<'_>, around: &Around<'_>) -> importance::Measuring {
+        let on = group.benchmark().unwrap_or(&self.mask_benchmark);
+        let also: &[String] = if group == Group::SHARED { &self.mask_also } else { &[] };
+        importance::Measuring {
+            row,
+            tried: around.tried(on),
+            also: also.iter().map(|benchmark| around.tried(benchmark)).collect(),
+            of: around.candidates(row, on),
+            config: self.importance.clone(),
+        }
+    }
+
+    /// The searches for the masks of a group that some row needs, with every share of the score that trials of retraining have.
+    fn searching(&self, group: Group<'_>, around: &Around<'_>) -> Vec<Box<dyn Stage>> {
+        let mut stages: Vec<Box<dyn Stage>> = vec![];
+        for (name, kind) in [(mask::HARD, mask::KINDS[0]), (mask::SOFT, mask::KINDS[1])] {
+            if !self.rows.iter().any(|row| row.mask() == Some(name)) {
+                continue;
+            }
+            let mut stage = |name: String, search: mask::Search| {
+                let measuring = self.measuring(Row::Base, group, around);
+                stages.push(Box::new(mask::Searching { name, kind, measuring, search }));
+            };
+            stage(group.named(name), self.search.clone());
+            let retrained = |row: &Row| row.mask() == Some(name) && row.mode().is_some();
+            let search = self.retrain_search.as_ref().filter(|_| self.rows.iter().any(retrained));
+            for &tau in search.map_or(&[][..], |search| &search.tau) {
+                stage(group.with_tau(name, tau), mask::Search { tau, ..self.search.clone() });
+            }
+        }
+        stages
+    }
+
+    /// The stage of the encoder that the benchmarks of a group are fine-tuned from: a row without a mask has one for all.
+    fn stage_of(&self, row: Row, group: Group<'_>) -> String {
+        let group = if row.mask().is_some() { group } else { Group::SHARED };
+        group.named(&format!("retrain-{}", row.name()))
+    }
+
+    /// The stages that retrain a row's encoders.
+    fn retrained(
         &self,
         row: Row,
-        mode: Mode,
-        retraining: &retrain::Config,
-        from: &From,
+        around: &Around<'_>,
         places: &Places<'_>,
-    ) -> anyhow::Result<Retrain> {
+    ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+        let (Some(mode), Some((retraining, from))) = (row.mode(), &around.retraining) else {
+            return Ok(vec![]);
+        };
         // Without a mask it is ordinary training: `scratch` would keep random layers otherwise.
         let shared = if mode.needs_mask() { self.shared } else { Shared::Train };
         let heads = heads::Config { mask: None, mode, shared, soft_on: self.soft_on };
-        let config = retrain::Config { heads: Some(heads), ..(*retraining).clone() };
-        let which = Which::Row { name: row.name(), mask: row.mask() };
-        Retrain::new(which, &config, from.clone(), places)
+        let retrain = |name: &str, mask: Option<&str>, config: &retrain::Config| {
+            let config = retrain::Config { heads: Some(heads.clone()), ..config.clone() };
+            Retrain::new(Which::Row { name, mask }, &config, from.clone(), places)
+        };
+        let groups = around.groups().filter(|&group| row.mask().is_some() || group == Group::SHARED);
+        let mut stages: Vec<Box<dyn Stage>> = vec![];
+        for group in groups {
+            let name = group.named(row.name());
+            let Some(search) = &self.retrain_search else {
+                let mask = row.mask().map(|kind| group.named(kind));
+                stages.push(Box::new(retrain(&name, mask.as_deref(), retraining)?));
+                continue;
+            };
+            let mut trials = vec![];
+            for number in 0..search.trials {
+                let drawn = search.trial(number, retraining);
+                let mask = row.mask().map(|kind| match drawn.tau {
+                    Some(tau) => group.with_tau(kind, tau),
+                    None => group.named(kind),
+                });
+                let stage = retrain(&format!("{name}-trial-{number}"), mask.as_deref(), &drawn.config)
+                    .with_context(|| format!("trial {number} of graft.retrain_search"))?;
+                let retrained = stage.name().to_owned();
+                stages.push(Box::new(stage));
+                let mut tried = vec![];
+                for benchmark in
+                    around.trained().filter(|on| row.mask().is_none() || around.group(on) == group)
+                {
+                    for &seed in &search.finetune_seeds {
+                        let stage = Finetune {
+                            name: format!("trial-{retrained}-{benchmark}-{seed}"),
+                            tried: around.tried(benchmark),
+                            base: Base::Stage(retrained.clone()),
+                            chosen: around.chosen(Row::Base, benchmark),
+                            seed,
+                            looked: Looked::Dev,
+                        };
+                        tried.push(stage.name.clone());
+                        stages.push(Box::new(stage));
+                    }
+                }
+                trials.push(Trial { retrained, mask, tried, drawn });
+            }
+            let name = self.stage_of(row, group);
+            stages.push(Box::new(Choosing { name, trials }));
+        }
+        Ok(stages)
     }
 
     fn pruned(&self, around: &Around<'_>) -> Vec<Box<dyn Stage>> {
@@ -223,98 +305,9 @@ impl Config {
             .flat_map(|benchmark| around.finetuning.seeds.iter().map(move |&seed| (benchmark, seed)));
         let stage = |(benchmark, seed): (&String, u64)| {
             let of = finetune_name(Row::Base, benchmark, seed);
-            Box::new(pruned::Pruning::new(around.tried(benchmark), of, seed)) as Box<dyn Stage>
+            let mask = around.group(benchmark).named(mask::HARD);
+            Box::new(pruned::Pruning::new(around.tried(benchmark), of, mask, seed)) as Box<dyn Stage>
         };
         each.map(stage).chain(around.tried_elsewhere(Row::Pruned)).collect()
-    }
-
-    fn check(&self, around: &Around<'_>) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            around.recipes.is_empty() && around.attentions.is_empty(),
-            "[[recipes]] and [[attentions]] begin with the encoder of [encoder], [graft] compares grafted ones: take them into a config of their own, whose encoder.path is a grafted one (out/retrain-ROW/model)"
-        );
-        let names: Vec<&str> = around.benchmarks.iter().map(String::as_str).collect();
-        around.finetuning.check(&names)?;
-        around.check_trained_on()?;
-        around.check_quirks()?;
-        anyhow::ensure!(
-            around.finetuning.fixed.quirks.chosen_on == ChosenOn::Dev,
-            "finetune.quirks.chosen_on is test, and [graft] compares encoders by that part: leave one of them out"
-        );
-        anyhow::ensure!(
-            around.finetuning.from.is_none(),
-            "finetune.from names one encoder, but [graft] compares several, and each row says what it begins with: leave finetune.from out"
-        );
-        anyhow::ensure!(
-            around.finetuning.curve.is_empty(),
-            "finetune.curve is for one encoder, and [graft] compares several: leave it out, or set finetune.max_examples.train_share"
-        );
-        anyhow::ensure!(
-            around.finetuning.on.is_none(),
-            "finetune.on names some benchmarks, but [graft] compares rows on all: leave it out"
-        );
-        anyhow::ensure!(
-            names.contains(&self.mask_benchmark.as_str()),
-            "graft.mask_benchmark is {:?}, but [[benchmarks]] has {}",
-            self.mask_benchmark,
-            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-        );
-        if let Some(on) = around.trained_on(&self.mask_benchmark) {
-            anyhow::bail!(
-                "graft.mask_benchmark is {:?}, which has no model of its own: name {on:?}",
-                self.mask_benchmark
-            );
-        }
-        for (place, name) in self.mask_also.iter().enumerate() {
-            let of = around.tables.iter().find(|of| of.name == *name);
-            anyhow::ensure!(
-                of.is_some_and(|of| of.trained_on.as_ref() == Some(&self.mask_benchmark)),
-                "graft.mask_also has {name:?}: expected a benchmark whose trained_on is {:?}, for masks are of one model",
-                self.mask_benchmark
-            );
-            anyhow::ensure!(
-                of.is_some_and(tried::Config::has_mask_search),
-                "graft.mask_also has {name:?}, which has no part mask_search: give it a share (held_out.mask_search)"
-            );
-            anyhow::ensure!(!self.mask_also[..place].contains(name), "graft.mask_also has {name:?} twice");
-        }
-        self.check_rows(around)
-    }
-
-    /// Whether the rows can be made, and their masks searched.
-    fn check_rows(&self, around: &Around<'_>) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            self.rows.contains(&Row::Base),
-            "graft.rows has no `base`: what every other row is compared with, and what masks are searched on"
-        );
-        for (place, row) in self.rows.iter().enumerate() {
-            let name = row.name();
-            anyhow::ensure!(
-                !self.rows[..place].contains(row),
-                "graft.rows has `{name}` twice: leave one out"
-            );
-            anyhow::ensure!(
-                row.mode().is_none() || around.retraining.is_some(),
-                "graft.rows has `{name}`, which is retrained on the graph: add the table [retrain]"
-            );
-        }
-        if let Some((retraining, _)) = &around.retraining {
-            anyhow::ensure!(
-                retraining.heads.is_none(),
-                "[retrain.heads] says how the one training is masked, [graft] how each row is: leave [retrain.heads] out"
-            );
-        }
-        let heads = around.sizes.as_ref().map_or(usize::MAX, |sizes| sizes.num_attention_heads);
-        anyhow::ensure!(
-            self.search.keep_per_layer < heads,
-            "graft.search.keep_per_layer is {}, and a layer has {heads} heads, so that no mask could free one: expected at most {}",
-            self.search.keep_per_layer,
-            heads - 1
-        );
-        anyhow::ensure!(
-            !self.rows.contains(&Row::Soft) || self.importance.across_layers == AcrossLayers::MinMax,
-            "graft.rows has `soft`, whose gates are importances from 0 to 1, but graft.importance.across_layers is `raw`: set it to \"min_max\""
-        );
-        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! A map as a picture: words on both sides, cells shaded by value; as SVG, and as text for a terminal.
+//! A map as a picture: words on both sides, or something else down the side, cells shaded by value; as SVG, and as text for a terminal.
 
 use std::fmt::Write as _;
 
@@ -7,13 +7,15 @@ use batch::maps::sample::{NO_WORD, Row};
 
 use crate::Error;
 
-/// A square of values between the things that `labels` name.
+/// Values of the things that `down` names at those that `across` does; both are the same of a map.
 #[derive(Debug, Clone, Copy)]
-pub struct Square<'a> {
+pub struct Picture<'a> {
     /// What it shows.
     pub title: &'a str,
-    /// Name of each row, and of the column of the same number.
-    pub labels: &'a [String],
+    /// Name of each row.
+    pub down: &'a [String],
+    /// Name of each column.
+    pub across: &'a [String],
     /// Values, row-major; 0 is blank, 1 and more full.
     pub values: &'a [f32],
     /// What is said below it, such as why nothing is in it.
@@ -46,19 +48,30 @@ pub fn by_word(row: &Row<'_>, start: usize, cells: &[f32], width: usize) -> Opti
     firsts.iter().flat_map(line).map(cell).collect()
 }
 
-impl Square<'_> {
+impl<'a> Picture<'a> {
+    /// A square, the same things down and across.
+    #[must_use]
+    pub fn square(title: &'a str, labels: &'a [String], values: &'a [f32], note: Option<&'a str>) -> Self {
+        Picture { title, down: labels, across: labels, values, note }
+    }
+
     fn check(&self) -> Result<(), Error> {
-        let (labels, values) = (self.labels.len(), self.values.len());
-        if labels * labels == values {
+        let ([down, across], values) = ([self.down, self.across].map(<[String]>::len), self.values.len());
+        if down * across == values {
             return Ok(());
         }
-        Err(Error::Unfit(format!("{values} values for {labels} labels, expected labels x labels of them")))
+        Err(Error::Unfit(format!("{values} values for {down} x {across} labels, expected one for each cell")))
     }
 
     fn rows(&self) -> impl Iterator<Item = (&str, &[f32])> {
-        let width = self.labels.len().max(1);
-        self.labels.iter().map(String::as_str).zip(self.values.chunks(width))
+        let width = self.across.len().max(1);
+        self.down.iter().map(String::as_str).zip(self.values.chunks(width))
     }
+}
+
+/// Letters of the longest of some labels, as far as they are shown.
+fn longest(labels: &[String]) -> usize {
+    labels.iter().map(|label| short(label).chars().count()).max().unwrap_or(0)
 }
 
 /// Side of a cell.
@@ -77,35 +90,36 @@ text{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-seri
 .title{font-weight:600;font-size:15px}.soft{fill:var(--soft);font-size:12px}.paper{fill:var(--paper)}\
 .frame{fill:none;stroke:var(--line)}.cell{fill:var(--full)}";
 
-/// The square as an SVG file that needs no other: rows downwards, columns across, a cell the darker the higher its value, with the value as
+/// The picture as an SVG file that needs no other: rows downwards, columns across, a cell the darker the higher its value, with the value as
 /// its tooltip. Cells of value 0 are not drawn.
 ///
 /// # Errors
-/// When there are not labels x labels values.
-pub fn svg(square: &Square<'_>) -> Result<String, Error> {
-    square.check()?;
-    let longest = square.labels.iter().map(|label| short(label).chars().count()).max().unwrap_or(0);
-    let margin = longest as f64 * LETTER + 16.0;
-    let side = square.labels.len() as f64 * CELL;
-    let top = LINE + margin;
-    let title = html(square.title);
-    let width = (margin + side + 12.0).max(title.chars().count() as f64 * 9.0 + 24.0).max(220.0);
-    let note = square.note.map(html);
+/// When there is not a value for each cell.
+pub fn svg(picture: &Picture<'_>) -> Result<String, Error> {
+    picture.check()?;
+    let margin = longest(picture.down) as f64 * LETTER + 16.0;
+    let (wide, high) = (picture.across.len() as f64 * CELL, picture.down.len() as f64 * CELL);
+    let top = LINE + longest(picture.across) as f64 * LETTER + 16.0;
+    let title = html(picture.title);
+    let width = (margin + wide + 12.0).max(title.chars().count() as f64 * 9.0 + 24.0).max(220.0);
+    let note = picture.note.map(html);
     let width = width.max(note.as_ref().map_or(0.0, |note| note.chars().count() as f64 * 6.6 + 24.0));
-    let height = top + side + if note.is_some() { 2.0 * LINE } else { LINE };
+    let height = top + high + if note.is_some() { 2.0 * LINE } else { LINE };
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\"><style>{STYLE}</style><rect class=\"paper\" width=\"100%\" height=\"100%\"/><text class=\"title\" x=\"12\" y=\"22\">{title}</text>"
     );
-    for (row, (label, values)) in square.rows().enumerate() {
-        let at = row as f64 * CELL;
-        let (name, middle) = (html(&short(label)), at + CELL / 2.0);
-        let (y, x) = (top + middle + 4.5, margin + middle + 4.5);
-        let _ = write!(out, "<text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{name}</text>", margin - 8.0);
+    for (column, label) in picture.across.iter().enumerate() {
+        let (name, x) = (html(&short(label)), margin + (column as f64 + 0.5) * CELL + 4.5);
         let _ =
             write!(out, "<text transform=\"translate({x:.1} {:.1}) rotate(-90)\">{name}</text>", top - 8.0);
+    }
+    for (row, (label, values)) in picture.rows().enumerate() {
+        let at = row as f64 * CELL;
+        let (name, y) = (html(&short(label)), top + at + CELL / 2.0 + 4.5);
+        let _ = write!(out, "<text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{name}</text>", margin - 8.0);
         for (column, &value) in values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
             let left = margin + column as f64 * CELL;
-            let other = square.labels.get(column).map(|label| html(label)).unwrap_or_default();
+            let other = picture.across.get(column).map(|label| html(label)).unwrap_or_default();
             let _ = write!(
                 out,
                 "<rect class=\"cell\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{CELL}\" height=\"{CELL}\" fill-opacity=\"{:.3}\"><title>{} / {other}: {value:.3}</title></rect>",
@@ -117,11 +131,11 @@ pub fn svg(square: &Square<'_>) -> Result<String, Error> {
     }
     let _ = write!(
         out,
-        "<rect class=\"frame\" x=\"{margin:.1}\" y=\"{top:.1}\" width=\"{side:.1}\" height=\"{side:.1}\"/>"
+        "<rect class=\"frame\" x=\"{margin:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"{high:.1}\"/>"
     );
-    legend(&mut out, top + side + 10.0);
+    legend(&mut out, top + high + 10.0);
     if let Some(note) = note {
-        let _ = write!(out, "<text class=\"soft\" x=\"12\" y=\"{:.1}\">{note}</text>", top + side + 50.0);
+        let _ = write!(out, "<text class=\"soft\" x=\"12\" y=\"{:.1}\">{note}</text>", top + high + 50.0);
     }
     out.push_str("</svg>\n");
     Ok(out)
@@ -147,27 +161,30 @@ const BLOCKS: [&str; 5] = ["  ", "░░", "▒▒", "▓▓", "██"];
 /// Backgrounds from the terminal's own to the darkest, numbers of its 256 colours.
 const COLOURS: [u8; 8] = [153, 117, 75, 39, 33, 27, 21, 19];
 
-/// The square as lines of text, two characters a cell; above it the columns' labels, read downwards.
+/// The picture as lines of text, two characters a cell; above it the columns' labels, read downwards.
 ///
 /// # Errors
-/// When there are not labels x labels values.
-pub fn text(square: &Square<'_>, shades: Shades) -> Result<String, Error> {
-    square.check()?;
-    let labels: Vec<Vec<char>> = square.labels.iter().map(|label| short(label).chars().collect()).collect();
-    let longest = labels.iter().map(Vec::len).max().unwrap_or(0);
-    let mut out = format!("{}\n", square.title);
-    for line in 0..longest {
-        out.extend(std::iter::repeat_n(' ', longest + 1));
-        for label in &labels {
-            // Labels stand on the square: short ones begin further down.
-            let letter = (line + label.len()).checked_sub(longest).and_then(|at| label.get(at));
+/// When there is not a value for each cell.
+pub fn text(picture: &Picture<'_>, shades: Shades) -> Result<String, Error> {
+    picture.check()?;
+    let letters = |labels: &[String]| -> Vec<Vec<char>> {
+        labels.iter().map(|label| short(label).chars().collect()).collect()
+    };
+    let (down, across) = (letters(picture.down), letters(picture.across));
+    let (margin, top) = (longest(picture.down), longest(picture.across));
+    let mut out = format!("{}\n", picture.title);
+    for line in 0..top {
+        out.extend(std::iter::repeat_n(' ', margin + 1));
+        for label in &across {
+            // Labels stand on the cells: short ones begin further down.
+            let letter = (line + label.len()).checked_sub(top).and_then(|at| label.get(at));
             out.push(letter.copied().unwrap_or(' '));
             out.push(' ');
         }
         finish_line(&mut out);
     }
-    for ((_, values), label) in square.rows().zip(&labels) {
-        out.extend(std::iter::repeat_n(' ', longest - label.len()));
+    for ((_, values), label) in picture.rows().zip(&down) {
+        out.extend(std::iter::repeat_n(' ', margin - label.len()));
         out.extend(label);
         out.push(' ');
         values.iter().for_each(|&value| shade(&mut out, value, shades));
@@ -217,7 +234,7 @@ mod tests {
     #[test]
     fn a_terminal_shows_labels_on_both_sides_and_shades() {
         let labels = labels(&["fever", "and", "flu"]);
-        let square = Square { title: "term", labels: &labels, values: &VALUES, note: None };
+        let square = Picture::square("term", &labels, &VALUES, None);
         let blocks = text(&square, Shades::Blocks).unwrap();
         let expected = "term\n      f\n      e\n      v a f\n      e n l\n      r d u\nfever ██░░\n  and ▓▓██░░\n  flu     ██\n";
         assert_eq!(blocks, expected);
@@ -237,7 +254,7 @@ mod tests {
     fn svg_is_sound_xml_with_a_cell_for_each_value() {
         let long = "antidisestablishmentarianism & co";
         let labels = labels(&["<a>", long, "b\u{1}"]);
-        let square = Square { title: "\"x\" & y", labels: &labels, values: &VALUES, note: None };
+        let square = Picture::square("\"x\" & y", &labels, &VALUES, None);
         let svg = svg(&square).unwrap();
         let mut reader = quick_xml::Reader::from_str(&svg);
         let (mut cells, mut texts) = (0, Vec::new());
@@ -258,10 +275,14 @@ mod tests {
     #[test]
     fn shapes_that_do_not_fit_are_refused_and_nothing_is_a_picture_too() {
         let labels = labels(&["a", "b"]);
-        let square = Square { title: "", labels: &labels, values: &VALUES, note: None };
+        let square = Picture::square("", &labels, &VALUES, None);
         assert!(svg(&square).is_err());
-        assert!(text(&square, Shades::Blocks).unwrap_err().to_string().contains("9 values for 2 labels"));
-        let none = Square { title: "none", labels: &[], values: &[], note: Some("nothing <here>") };
+        assert!(text(&square, Shades::Blocks).unwrap_err().to_string().contains("9 values for 2 x 2 labels"));
+        let wide =
+            Picture { title: "wide", down: &labels[..1], across: &labels, values: &[0.3, 0.0], note: None };
+        assert_eq!(text(&wide, Shades::Blocks).unwrap(), "wide\n  a b\na ▒▒\n");
+        assert!(svg(&wide).unwrap().contains("width=\"44.0\" height=\"22.0\"/>"));
+        let none = Picture::square("none", &[], &[], Some("nothing <here>"));
         assert_eq!(text(&none, Shades::Ansi).unwrap(), "none\n");
         let empty = svg(&none).unwrap();
         assert!(empty.ends_with("</svg>\n") && empty.contains(">nothing &lt;here&gt;</text>"));

@@ -69,6 +69,10 @@ impl Subcommand {
                 let files = some("FILE", input).chain(some("--mask", mask));
                 files.chain([("MODEL", model.as_path())]).collect()
             }
+            Subcommand::Attention(asked) => {
+                let files = some("--svg", &asked.svg).chain(some("--mask", &asked.mask));
+                files.chain([("MODEL", asked.model.as_path())]).collect()
+            }
             Subcommand::Encode { model, input, vocabulary, .. } => {
                 let files = some("FILE", input).chain(some("--vocabulary", vocabulary));
                 files.chain([("MODEL", model.as_path())]).collect()

@@ -312,7 +312,7 @@ impl Config {
 }
 
 /// Refuses seeds that are none, or no others. `key` is where they stand.
-pub(super) fn distinct(seeds: &[u64], key: &str) -> anyhow::Result<()> {
+pub(crate) fn distinct(seeds: &[u64], key: &str) -> anyhow::Result<()> {
     anyhow::ensure!(!seeds.is_empty(), "{key} is empty: give a seed at least");
     let different: BTreeSet<&u64> = seeds.iter().collect();
     anyhow::ensure!(different.len() == seeds.len(), "{key} names a seed twice: a run twice is no second run");

@@ -25,7 +25,7 @@ pub(crate) struct Trained {
     /// Whether it was trained on others, too.
     pub whose: Whose,
     /// The stage that took heads from it, and that of the mask which says which.
-    pub pruned: Option<(String, &'static str)>,
+    pub pruned: Option<(String, String)>,
 }
 
 /// The stage.
@@ -76,7 +76,7 @@ impl Stage for Scored {
         let mut inputs = self.tried.inputs();
         inputs.push(Input::artifact(&self.model.stage));
         if let Some((stage, mask)) = &self.model.pruned {
-            inputs.extend([Input::artifact(stage), Input::artifact(*mask)]);
+            inputs.extend([Input::artifact(stage), Input::artifact(mask)]);
         }
         inputs
     }

@@ -98,13 +98,9 @@ impl Search {
     /// The settings of a trial, from 0.
     #[must_use]
     pub(crate) fn trial(&self, number: u64) -> Settings {
-        /// Draws have so many values, exactly representable.
-        const STEPS: u64 = 1 << 53;
         let seed = RngKey::new(self.seed).named("trial").at(number);
-        let Range { least, most } = self.learning_rate;
-        let share = seed.named("learning_rate").below(STEPS) as f64 / STEPS as f64;
         Settings {
-            learning_rate: rounded(least * (most / least).powf(share)),
+            learning_rate: self.learning_rate.draw(seed.named("learning_rate")),
             warmup: one_of(&self.warmup, seed.named("warmup")),
             epochs: one_of(&self.epochs, seed.named("epochs")),
             batch: one_of(&self.batch, seed.named("batch")),
@@ -114,14 +110,7 @@ impl Search {
 
     /// Refuses ranges that nothing can be drawn from.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        let Range { least, most } = self.learning_rate;
-        anyhow::ensure!(
-            most >= least,
-            "finetune.search.learning_rate is {least} to {most}, expected the lower one first"
-        );
-        for (end, rate) in [("least", least), ("most", most)] {
-            number(format!("finetune.search.learning_rate.{end}"), rate, &RATE)?;
-        }
+        self.learning_rate.check("finetune.search.learning_rate")?;
         // Each is a stage.
         whole("finetune.search.trials", self.trials, 1..=10_000)?;
         distinct(&self.finetune_seeds, "finetune.search.finetune_seeds")?;
@@ -151,8 +140,33 @@ impl Search {
     }
 }
 
-fn one_of<T: Copy>(of: &[T], seed: RngKey) -> T {
-    of[usize::try_from(seed.below(of.len() as u64)).unwrap_or(0)]
+impl Range {
+    /// A learning rate of the range, log-uniformly.
+    #[must_use]
+    pub(crate) fn draw(self, seed: RngKey) -> f64 {
+        /// Draws have so many values, exactly representable.
+        const STEPS: u64 = 1 << 53;
+        let share = seed.below(STEPS) as f64 / STEPS as f64;
+        rounded(self.least * (self.most / self.least).powf(share))
+    }
+
+    /// Refuses what no learning rate can be drawn from; `key` is where it stands.
+    ///
+    /// # Errors
+    /// Names the number.
+    pub(crate) fn check(self, key: &str) -> anyhow::Result<()> {
+        let Range { least, most } = self;
+        anyhow::ensure!(most >= least, "{key} is {least} to {most}, expected the lower one first");
+        for (end, rate) in [("least", least), ("most", most)] {
+            number(format!("{key}.{end}"), rate, &RATE)?;
+        }
+        Ok(())
+    }
+}
+
+/// One of some values, none of which is likelier than another.
+pub(crate) fn one_of<T: Clone>(of: &[T], seed: RngKey) -> T {
+    of[usize::try_from(seed.below(of.len() as u64)).unwrap_or(0)].clone()
 }
 
 /// Three digits are as many as anyone sets, and stand in configs as they are.

@@ -36,7 +36,7 @@ impl Around<'_> {
         self.check_trained_on()?;
         self.check_quirks()?;
         self.by_itself().iter().try_for_each(|benchmark| self.room(&self.tried(benchmark)))?;
-        let mut stages = self.finetunings(Row::Base, &self.base);
+        let mut stages = self.finetunings(Row::Base, &|_| self.base.clone());
         let mut compared: Vec<Compared> = vec![];
         for benchmark in self.by_itself() {
             let (how, whose) = ("alone".to_owned(), Whose::One);

@@ -6,6 +6,7 @@ use model::encoder::config::Config as Sizes;
 use tasks::token::encode::Case;
 
 use super::best::Candidates;
+use super::group::Group;
 use super::{Row, mask, pruned, settings};
 use crate::engine::stage::Stage;
 use crate::stage::benchmark as tried;
@@ -36,6 +37,8 @@ pub(crate) struct Around<'a> {
     pub mapping: Option<Arc<Mapping>>,
     /// The tables `[[recipes]]`.
     pub recipes: &'a [together::Config],
+    /// Benchmarks with masks of their own.
+    pub own_masks: &'a [String],
     /// The table `[retrain]` and what it is made from, if there is one.
     pub retraining: Option<(&'a retrain::Config, From)>,
     /// What makes the shards, if the config has a graph.
@@ -98,6 +101,17 @@ impl Around<'_> {
         self.by_itself().iter().filter(move |other| self.trained_on(other) == Some(benchmark))
     }
 
+    /// The benchmarks that a benchmark shares its masks with.
+    pub(super) fn group(&self, benchmark: &str) -> Group<'_> {
+        let on = self.trained_on(benchmark).unwrap_or(benchmark);
+        self.own_masks.iter().find(|own| *own == on).map_or(Group::SHARED, |own| Group::own(own))
+    }
+
+    /// All groups, first that of all benchmarks without masks of their own.
+    pub(super) fn groups(&self) -> impl Iterator<Item = Group<'_>> {
+        std::iter::once(Group::SHARED).chain(self.own_masks.iter().map(|own| Group::own(own)))
+    }
+
     /// Refuses benchmarks that are trained on nothing.
     ///
     /// # Errors
@@ -148,7 +162,8 @@ impl Around<'_> {
             for benchmark in self.tried_too(on) {
                 let of = |&seed: &u64| {
                     let stage = finetune_name(if row == Row::Pruned { Row::Base } else { row }, on, seed);
-                    let pruned = (row == Row::Pruned).then(|| (pruned::name(on, seed), mask::HARD));
+                    let mask = self.group(on).named(mask::HARD);
+                    let pruned = (row == Row::Pruned).then(|| (pruned::name(on, seed), mask));
                     let name = match row {
                         Row::Pruned => pruned::name(benchmark, seed),
                         _ => finetune_name(row, benchmark, seed),
@@ -187,7 +202,7 @@ impl Around<'_> {
     }
 
     /// The search for a row on every benchmark whose settings one finds for it.
-    fn searches(&self, row: Row, base: &Base) -> Vec<Box<dyn Stage>> {
+    fn searches(&self, row: Row, base: &dyn Fn(&str) -> Base) -> Vec<Box<dyn Stage>> {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
         for benchmark in self.trained() {
             let Source::Search(search) = self.finetuning.source(benchmark) else { continue };
@@ -199,7 +214,7 @@ impl Around<'_> {
                 let of = search.finetune_seeds.iter().map(|&seed| Finetune {
                     name: format!("trial-{}-{benchmark}-{number}-{seed}", row.name()),
                     tried: self.tried(benchmark),
-                    base: base.clone(),
+                    base: base(benchmark),
                     chosen: Chosen::Given(search.trial(number)),
                     seed,
                     looked: Looked::Dev,
@@ -213,8 +228,8 @@ impl Around<'_> {
         stages
     }
 
-    /// The fine-tunings of a row, with the search for their settings.
-    pub(super) fn finetunings(&self, row: Row, base: &Base) -> Vec<Box<dyn Stage>> {
+    /// The fine-tunings of a row, with the search for their settings. `base` says what each benchmark's begin with.
+    pub(super) fn finetunings(&self, row: Row, base: &dyn Fn(&str) -> Base) -> Vec<Box<dyn Stage>> {
         let mut stages = self.searches(row, base);
         let each = self
             .trained()
@@ -222,7 +237,8 @@ impl Around<'_> {
         let stage = |(benchmark, seed): (&String, u64)| {
             let chosen = self.chosen(row, benchmark);
             let (name, tried) = (finetune_name(row, benchmark, seed), self.tried(benchmark));
-            Box::new(Finetune { name, tried, base: base.clone(), chosen, seed, looked: Looked::DevAndTest })
+            let base = base(benchmark);
+            Box::new(Finetune { name, tried, base, chosen, seed, looked: Looked::DevAndTest })
                 as Box<dyn Stage>
         };
         stages.extend(each.map(stage));

@@ -108,7 +108,7 @@ impl Search {
 
 #[derive(Debug)]
 pub(crate) struct Searching {
-    pub name: &'static str,
+    pub name: String,
     /// What a masked head becomes.
     pub kind: Kind,
     /// How importance is measured, and of what.
@@ -123,8 +123,8 @@ pub(crate) struct Searching {
 struct Failed(anyhow::Error);
 
 impl Stage for Searching {
-    fn name(&self) -> &'static str {
-        self.name
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn version(&self) -> u32 {

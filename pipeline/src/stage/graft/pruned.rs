@@ -5,7 +5,6 @@ use model::head::mask::Mask;
 use model::predict::Predictor;
 use tasks::downstream::example::Part;
 
-use super::mask::HARD;
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
@@ -25,14 +24,16 @@ pub(crate) struct Pruning {
     tried: Tried,
     /// The fine-tuning whose model it is.
     of: String,
+    /// The stage of the mask.
+    mask: String,
     seed: u64,
 }
 
 impl Pruning {
-    /// The stage for the model of stage `of`.
+    /// The stage for the model of stage `of`, under the mask of stage `mask`.
     #[must_use]
-    pub(crate) fn new(tried: Tried, of: String, seed: u64) -> Self {
-        Self { name: name(&tried.name, seed), tried, of, seed }
+    pub(crate) fn new(tried: Tried, of: String, mask: String, seed: u64) -> Self {
+        Self { name: name(&tried.name, seed), tried, of, mask, seed }
     }
 }
 
@@ -55,7 +56,7 @@ impl Stage for Pruning {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        let more = [Input::artifact(&self.of), Input::artifact(HARD)];
+        let more = [Input::artifact(&self.of), Input::artifact(&self.mask)];
         self.tried.inputs().into_iter().chain(more).collect()
     }
 
@@ -63,7 +64,7 @@ impl Stage for Pruning {
         let folder = context.artifact(&self.of)?;
         let whole = scores(folder)?;
         let benchmark = self.tried.read(context, self.seed)?;
-        let mask = Mask::read(&context.artifact(HARD)?.join(MASK))?;
+        let mask = Mask::read(&context.artifact(&self.mask)?.join(MASK))?;
         let predictor =
             Predictor::load(&folder.join(MODEL), &self.tried.compute.device(context)?)?.with_gates(mask)?;
         let dev = answers::score(&predictor, 0, benchmark.as_ref(), Part::Dev, context)?;

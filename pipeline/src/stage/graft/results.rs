@@ -1,5 +1,7 @@
 //! Stage `results`: one table of what came of all rows, with intervals over seeds, and the page about it.
 
+mod masked;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -38,6 +40,10 @@ pub(crate) struct Results {
     seeds: Vec<u64>,
     /// What importance is measured and masks are searched on.
     masked_on: Vec<String>,
+    /// Those with masks of their own.
+    own_masks: Vec<String>,
+    /// Shares of the score that masks retain in trials of retraining; none if it is not searched.
+    taus: Option<Vec<f64>>,
     /// Those on which nothing is trained.
     tried_alone: Vec<String>,
     /// Trials of a search, for benchmarks that have no settings of their own.
@@ -61,6 +67,8 @@ impl Results {
             benchmarks: around.benchmarks.clone(),
             tried_alone: tried_alone.cloned().collect(),
             seeds: around.finetuning.seeds.clone(),
+            own_masks: config.own_masks.clone(),
+            taus: config.retrain_search.as_ref().map(|search| search.tau.clone()),
             masked_on: std::iter::once(&config.mask_benchmark).chain(&config.mask_also).cloned().collect(),
         }
     }
@@ -71,12 +79,6 @@ impl Results {
             Row::Pruned => pruned::name(benchmark, seed),
             _ => finetune_name(row, benchmark, seed),
         }
-    }
-
-    fn masks(&self) -> impl Iterator<Item = &'static str> {
-        [mask::HARD, mask::SOFT]
-            .into_iter()
-            .filter(|name| self.rows.iter().any(|row| row.mask() == Some(name)))
     }
 
     /// Rows whose models' heads are measured.
@@ -100,14 +102,15 @@ impl Results {
                 .importance
                 .insert(row.name().to_owned(), Heads::new([found.layers, found.heads], found.values)?);
         }
-        for name in self.masks() {
-            let kind = name.trim_start_matches("mask-").to_owned();
-            let folder = context.artifact(name)?;
+        let masks = self.masks();
+        for (stage, called) in &masks {
+            let folder = context.artifact(stage)?;
             let mask = Mask::read(&folder.join(MASK))?;
             let values = mask.values().iter().map(|&gate| f64::from(gate)).collect();
-            facts.masks.insert(kind.clone(), Heads::new(mask.shape(), values)?);
-            facts.searches.insert(kind, search(&folder.join(mask::SEARCH))?);
+            facts.masks.insert(called.clone(), Heads::new(mask.shape(), values)?);
+            facts.searches.insert(called.clone(), search(&folder.join(mask::SEARCH))?);
         }
+        self.chosen(context, &masks, &mut facts)?;
         for benchmark in &self.benchmarks {
             self.column(context, benchmark, &mut facts)?;
         }
@@ -116,6 +119,12 @@ impl Results {
             "Importance is measured and masks are searched on the part mask_search of {}, which is in no score.",
             self.masked_on.join(" and ")
         ));
+        if !self.own_masks.is_empty() {
+            facts.notes.push(format!(
+                "{}: the rows with a mask were retrained under one of the benchmark's own. Importances before and after are those of the encoders that the other benchmarks share.",
+                self.own_masks.join(", ")
+            ));
+        }
         facts.check()?;
         Ok(facts)
     }
@@ -172,12 +181,16 @@ impl Results {
 
     /// Losses of retraining, held-out losses, and dev scores of fine-tuning.
     fn curves(&self, context: &Context, facts: &mut Facts) -> anyhow::Result<()> {
-        for row in self.rows.iter().copied().filter(|row| row.mode().is_some()) {
-            let folder = context.artifact(&format!("retrain-{}", row.name()))?;
+        for (row, of, stage) in self.retrained() {
+            let folder = context.artifact(&stage)?;
+            let task = match of.benchmark() {
+                None => "retraining on the graph".to_owned(),
+                Some(own) => format!("retraining on the graph, masks of {own}"),
+            };
             for (file, y) in [("metrics.jsonl", "loss"), ("held_out.jsonl", "held-out loss")] {
                 let points = points(&folder.join(file), "loss")?;
                 if !points.is_empty() {
-                    facts.curves.push(curve(row.name(), "retraining on the graph", y, points));
+                    facts.curves.push(curve(row.name(), &task, y, points));
                 }
             }
         }
@@ -304,6 +317,12 @@ impl Stage for Results {
         to.field("graft.rows", json!(names));
         to.field("graft.mask_benchmark", self.masked_on.join(", ").into());
         to.field("finetune.seeds", json!(self.seeds));
+        if !self.own_masks.is_empty() {
+            to.field("graft.own_masks", json!(self.own_masks));
+        }
+        if let Some(taus) = &self.taus {
+            to.field("graft.retrain_search.tau", json!(taus));
+        }
         if !self.trials.is_empty() {
             to.field("finetune.search.trials", json!(self.trials));
         }
@@ -315,10 +334,9 @@ impl Stage for Results {
                 self.seeds.iter().map(move |&seed| Self::stage(row, benchmark, seed))
             })
         });
-        let retrained = self.rows.iter().filter(|row| row.mode().is_some());
-        let retrained = retrained.map(|row| format!("retrain-{}", row.name()));
+        let retrained = self.retrained().into_iter().map(|(_, _, stage)| stage);
         let measured = self.measured().map(importance::name);
-        let masks = self.masks().map(str::to_owned);
+        let masks = self.masks().into_iter().map(|(stage, _)| stage);
         scored.chain(retrained).chain(measured).chain(masks).map(Input::artifact).collect()
     }
 

@@ -1,0 +1,131 @@
+//! Whether the tables of a grafting go together.
+
+use anyhow::Context as _;
+use model::head::importance::AcrossLayers;
+
+use super::{Around, Config, Row};
+use crate::stage::benchmark as tried;
+use crate::stage::finetune::quirks::ChosenOn;
+
+impl Config {
+    /// Refuses tables that contradict each other.
+    pub(super) fn check(&self, around: &Around<'_>) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            around.recipes.is_empty() && around.attentions.is_empty(),
+            "[[recipes]] and [[attentions]] begin with the encoder of [encoder], [graft] compares grafted ones: take them into a config of their own, whose encoder.path is a grafted one (out/retrain-ROW/model)"
+        );
+        let names: Vec<&str> = around.benchmarks.iter().map(String::as_str).collect();
+        around.finetuning.check(&names)?;
+        around.check_trained_on()?;
+        around.check_quirks()?;
+        anyhow::ensure!(
+            around.finetuning.fixed.quirks.chosen_on == ChosenOn::Dev,
+            "finetune.quirks.chosen_on is test, and [graft] compares encoders by that part: leave one of them out"
+        );
+        anyhow::ensure!(
+            around.finetuning.from.is_none(),
+            "finetune.from names one encoder, but [graft] compares several, and each row says what it begins with: leave finetune.from out"
+        );
+        anyhow::ensure!(
+            around.finetuning.curve.is_empty(),
+            "finetune.curve is for one encoder, and [graft] compares several: leave it out, or set finetune.max_examples.train_share"
+        );
+        anyhow::ensure!(
+            around.finetuning.on.is_none(),
+            "finetune.on names some benchmarks, but [graft] compares rows on all: leave it out"
+        );
+        anyhow::ensure!(
+            names.contains(&self.mask_benchmark.as_str()),
+            "graft.mask_benchmark is {:?}, but [[benchmarks]] has {}",
+            self.mask_benchmark,
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        );
+        if let Some(on) = around.trained_on(&self.mask_benchmark) {
+            anyhow::bail!(
+                "graft.mask_benchmark is {:?}, which has no model of its own: name {on:?}",
+                self.mask_benchmark
+            );
+        }
+        for (place, name) in self.mask_also.iter().enumerate() {
+            let of = around.tables.iter().find(|of| of.name == *name);
+            anyhow::ensure!(
+                of.is_some_and(|of| of.trained_on.as_ref() == Some(&self.mask_benchmark)),
+                "graft.mask_also has {name:?}: expected a benchmark whose trained_on is {:?}, for masks are of one model",
+                self.mask_benchmark
+            );
+            anyhow::ensure!(
+                of.is_some_and(tried::Config::has_mask_search),
+                "graft.mask_also has {name:?}, which has no part mask_search: give it a share (held_out.mask_search)"
+            );
+            anyhow::ensure!(!self.mask_also[..place].contains(name), "graft.mask_also has {name:?} twice");
+        }
+        self.check_own_masks(around)?;
+        self.check_rows(around)
+    }
+
+    /// Whether the benchmarks with masks of their own can have them.
+    fn check_own_masks(&self, around: &Around<'_>) -> anyhow::Result<()> {
+        for (place, name) in self.own_masks.iter().enumerate() {
+            let of = around.tables.iter().find(|of| of.name == *name);
+            let of = of.with_context(|| {
+                format!(
+                    "graft.own_masks has {name:?}, but [[benchmarks]] has {}",
+                    around.benchmarks.join(", ")
+                )
+            })?;
+            anyhow::ensure!(
+                *name != self.mask_benchmark,
+                "graft.own_masks has {name:?}, which is graft.mask_benchmark, whose masks the others share: leave it out"
+            );
+            if let Some(on) = &of.trained_on {
+                anyhow::bail!("graft.own_masks has {name:?}, which has no model of its own: name {on:?}");
+            }
+            anyhow::ensure!(
+                of.has_mask_search(),
+                "graft.own_masks has {name:?}, which has no part mask_search: give it a share"
+            );
+            anyhow::ensure!(
+                !self.own_masks[..place].contains(name),
+                "graft.own_masks has {name:?} twice: leave one out"
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether the rows can be made, and their masks searched.
+    fn check_rows(&self, around: &Around<'_>) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.rows.contains(&Row::Base),
+            "graft.rows has no `base`: what every other row is compared with, and what masks are searched on"
+        );
+        for (place, row) in self.rows.iter().enumerate() {
+            let name = row.name();
+            anyhow::ensure!(
+                !self.rows[..place].contains(row),
+                "graft.rows has `{name}` twice: leave one out"
+            );
+            anyhow::ensure!(
+                row.mode().is_none() || around.retraining.is_some(),
+                "graft.rows has `{name}`, which is retrained on the graph: add the table [retrain]"
+            );
+        }
+        if let Some((retraining, _)) = &around.retraining {
+            anyhow::ensure!(
+                retraining.heads.is_none(),
+                "[retrain.heads] says how the one training is masked, [graft] how each row is: leave [retrain.heads] out"
+            );
+        }
+        let heads = around.sizes.as_ref().map_or(usize::MAX, |sizes| sizes.num_attention_heads);
+        anyhow::ensure!(
+            self.search.keep_per_layer < heads,
+            "graft.search.keep_per_layer is {}, and a layer has {heads} heads, so that no mask could free one: expected at most {}",
+            self.search.keep_per_layer,
+            heads - 1
+        );
+        anyhow::ensure!(
+            !self.rows.contains(&Row::Soft) || self.importance.across_layers == AcrossLayers::MinMax,
+            "graft.rows has `soft`, whose gates are importances from 0 to 1, but graft.importance.across_layers is `raw`: set it to \"min_max\""
+        );
+        Ok(())
+    }
+}
