@@ -23,9 +23,11 @@ measure:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# Licences and advisories of all dependencies (needs `cargo install cargo-deny`).
+# Licences and advisories of all dependencies (needs `cargo install cargo-deny`); records what CI need not look at again.
 deny:
-    cargo deny check
+    cargo deny check licenses bans sources
+    sha256sum Cargo.lock deny.toml > deny.checked
+    cargo deny check advisories
 
 # What takes too long for every change: KIMERA's claim on the world, kills at every point of every stage, every changed setting that `plan` accepts, long
 # fuzzing of every reader, an hour of attacks (docs/reliability.md).
@@ -33,6 +35,7 @@ nightly:
     cargo test --release --workspace --test claim
     ENGRAFT_KILLS=all cargo test --release --workspace --test whole kill::
     ENGRAFT_SETTINGS=all cargo test --release --workspace --test whole plan_run::
+    cargo deny check
     ENGRAFT_FUZZ_CASES=200_000 cargo test --release --workspace --test library fuzz
     bash scripts/attack.sh FULL
 

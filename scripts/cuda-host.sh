@@ -17,16 +17,26 @@ mkdir -p "$work/plain" "$work/checked"
 export CXX=${CXX:-g++}
 export warnings="-Wall -Wextra -Wconversion -Wno-sign-conversion -Wno-float-conversion -Wshadow -Werror"
 # No fused products: where the tests hold a kernel to the CPU's bits, both round every operation.
+export checked="-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined"
 export common="-std=c++20 -ffp-contract=off -fPIC -fno-semantic-interposition"
 
+# The object of a unit, KIND and file. Sanitizers look at kernels and the shim: tests without a kernel of their own, which take twice as long to compile for
+# them, are the same in both kinds.
+object() {
+  local kind=$1
+  if [[ $2 == model/cuda/test/* ]] && ! grep -q '\.cuh"' "$2"; then kind=plain; fi
+  echo "$work/$kind/$(basename "${2%.*}").o"
+}
 # One unit, KIND and file, unless nothing has changed since.
 unit() {
-  local object=$work/$1/$(basename "${2%.*}").o flags
+  local object flags
+  object=$(object "$@")
+  [[ $object == "$work/$1/"* ]] || return 0
   if [ -e "$object" ] && [ -z "$(find model/cuda scripts/cuda-host.sh -newer "$object" \( -name '*.h' -o -name '*.hpp' -o -name '*.cuh' -o -samefile "$2" -o -name cuda-host.sh \) -print -quit)" ]; then
     return
   fi
   flags="-O2"
-  [ "$1" = checked ] && flags="-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+  [ "$1" = checked ] && flags=$checked
   # shellcheck disable=SC2086
   $CXX $common $warnings $flags -x c++ -c "$2" -o "$object.part" && mv "$object.part" "$object"
 }
@@ -35,7 +45,7 @@ link() {
   [ "$1" = checked ] && flags="-fsanitize=address,undefined"
   name=$(basename "${2%.cpp}")
   program=$work/$1/$name
-  made="$program.o $(objects "$1") $work/$1/harness.o"
+  made="$(object "$@") $(objects "$1") $(object "$1" model/cuda/test/harness.cpp)"
   # shellcheck disable=SC2086
   [ -e "$program" ] && [ -z "$(find $made -newer "$program" -print -quit)" ] && return
   # shellcheck disable=SC2086
@@ -56,7 +66,7 @@ try() {
     touch -d @0 "$work/$1/$name.said"
   fi
 }
-export -f unit link objects try
+export -f object unit link objects try
 
 rm -f "$work/failed"
 tests=(model/cuda/test/*_test.cpp)

@@ -12,8 +12,8 @@ use crate::predict::Predictor;
 use crate::train::tests::{self, finetune};
 use crate::train::{Setup, Trainer};
 
-/// The importances of a model's heads to some batches, by every method, on both devices; a part of the heads is gated.
-fn measured(name: &str, setup: &Setup, batches: fn(u64) -> Vec<Batch>) {
+/// The importances of a model's heads to some batches on both devices; a part of the heads is gated.
+fn measured(name: &str, methods: &[Method], setup: &Setup, batches: fn(u64) -> Vec<Batch>) {
     let mut trainer = Trainer::new(setup.clone(), &Device::Cpu).unwrap();
     (1..=2).for_each(|step| drop(trainer.step(0, &batches(step)).unwrap()));
     let dir = tempfile::tempdir().unwrap();
@@ -21,7 +21,7 @@ fn measured(name: &str, setup: &Setup, batches: fn(u64) -> Vec<Batch>) {
     let masks =
         [Mask::all_kept([2, 4]), Mask::new([2, 4], vec![1.0, 0.0, 0.5, 1.0, 0.0, 1.0, 1.0, 0.25]).unwrap()];
     let [cpu, cuda] = [Device::Cpu, device()].map(|device| Predictor::load(dir.path(), &device).unwrap());
-    for method in [Method::PerSample, Method::PerBatch, Method::Accumulated, Method::TokenLevel] {
+    for &method in methods {
         for (mask, batch) in masks.iter().flat_map(|mask| batches(5).into_iter().map(move |of| (mask, of))) {
             let [a, b] = [&cpu, &cuda].map(|predictor| {
                 let mut importance = Importance::new(method, [2, 4]);
@@ -42,17 +42,20 @@ fn measured(name: &str, setup: &Setup, batches: fn(u64) -> Vec<Batch>) {
 #[test]
 fn importances_are_the_cpus() {
     let _beside = beside();
-    measured("outputs", &finetune::setup(), finetune::batches);
-    measured("graph", &tests::setup(), tests::batches);
+    let all = [Method::PerSample, Method::PerBatch, Method::Accumulated, Method::TokenLevel];
+    // How gradients of gates are added up is the same whatever they come from.
+    let (two, one) = (&all[2..], &all[..1]);
+    measured("outputs", &all, &finetune::setup(), finetune::batches);
+    measured("graph", two, &tests::setup(), tests::batches);
     let mut weighted = finetune::setup();
     if let crate::output::Output::OneClass { weights, classes } = &mut weighted.outline.tasks[0].output {
         *weights = Some((1_u8..).map(f64::from).take(*classes).map(|weight| weight / 4.0).collect());
     }
-    measured("weights of classes", &weighted, finetune::batches);
-    measured("labels", &finetune::labels::labelled(label::Mode::Paper), |seed| {
+    measured("weights of classes", one, &weighted, finetune::batches);
+    measured("labels", two, &finetune::labels::labelled(label::Mode::Paper), |seed| {
         finetune::batches(seed).into_iter().take(1).collect()
     });
-    measured("maps", &finetune::knowledge::alone(), |seed| vec![finetune::knowledge::known(seed)]);
+    measured("maps", one, &finetune::knowledge::alone(), |seed| vec![finetune::knowledge::known(seed)]);
 }
 
 #[test]

@@ -228,13 +228,13 @@ fn tf32_stays_near_the_cpus() {
 fn bf16_stays_near_the_cpus() {
     let _beside = beside();
     // Heads of 32 and 64 have kernels of their own, others go through the general ones.
-    for (d, heads) in [(64, 2), (128, 2), (48, 3)] {
+    for (d, heads, steps) in [(64, 2, 20), (128, 2, 8), (48, 3, 8)] {
         let mut setup = finetune::setup();
         (setup.encoder.hidden_size, setup.encoder.num_attention_heads) = (d, heads);
         (setup.encoder.intermediate_size, setup.encoder.initializer_range) = (2 * d, 0.05);
-        let (_, single) = trained(&setup, &Device::Cpu, 20, finetune::batches);
+        let (_, single) = trained(&setup, &Device::Cpu, steps, finetune::batches);
         setup.train.dtype = ActivationDtype::Bf16;
-        let (trainer, half) = trained(&setup, &device(), 20, finetune::batches);
+        let (trainer, half) = trained(&setup, &device(), steps, finetune::batches);
         for (a, b) in single.iter().zip(&half) {
             let apart = ((a.loss - b.loss) / a.loss).abs();
             assert!(apart < 0.02, "{d}, {heads} heads, step {}: {} {}", a.step, a.loss, b.loss);
