@@ -171,7 +171,7 @@ fn ask(command: &Command, format: Format) -> Option<anyhow::Result<Exit>> {
         Subcommand::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
             let how = How { pooling: *pooling, vocabulary: vocabulary.as_deref(), most: *max_tokens };
-            Some(predict::encode(model, &how, &asked))
+            Some(predict::encode(model, &how, &asked, around))
         }
         _ => None,
     }

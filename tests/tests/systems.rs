@@ -121,8 +121,25 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
     let none = planned("maps.terms=\"none\"");
     assert!(none.text().contains("has \"term\", but [maps] leaves it empty"), "{}", none.text());
     let model = out.join("finetune-kam-alike-1/model");
-    let vectors = Engraft::plain(&["encode", model.to_str().unwrap()], out).output();
-    assert!(vectors.text().contains("fine-tuned with attention by knowledge"), "{}", vectors.text());
+    let without = Engraft::plain(&["encode", model.to_str().unwrap()], &out.join("elsewhere")).output();
+    assert!(without.text().contains("this model attends by maps of what is known"), "{}", without.text());
+    knowing_encoders_give_vectors(out, &model, &sets);
+}
+
+/// A model that attends by maps gives vectors by them: those of a text do not depend on what is encoded beside it, and are not those without maps.
+fn knowing_encoders_give_vectors(out: &Path, model: &Path, sets: &[&str]) {
+    let texts = out.join("texts.txt");
+    let vectors = |lines: &str| -> Vec<Vec<f64>> {
+        base::whole::write_whole(&texts, lines.as_bytes()).unwrap();
+        let verb = ["encode", model.to_str().unwrap(), texts.to_str().unwrap(), "--pooling", "mean"];
+        let said = sets.iter().fold(small(&verb, "world-kam-bert.toml", out), |run, set| run.set(set)).ok();
+        let line = |line: &str| serde_json::from_str::<Value>(line).unwrap()["vector"].clone();
+        said.lines().map(|said| serde_json::from_value(line(said)).unwrap()).collect()
+    };
+    let (together, alone) = (vectors("fever and a cough\npain\n"), vectors("fever and a cough\n"));
+    assert_eq!((together.len(), alone.len()), (2, 1));
+    let near = together[0].iter().zip(&alone[0]).all(|(a, b)| (a - b).abs() < 1e-4);
+    assert!(near && together[0] != together[1], "{together:?} {alone:?}");
 }
 
 /// Whether attention to a text is told: every token of every head takes in one whole, and `token` is among them.

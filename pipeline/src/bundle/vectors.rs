@@ -1,5 +1,6 @@
 //! Texts as vectors: what an encoder makes of them, pooled.
 
+use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::path::Path;
 
@@ -10,23 +11,44 @@ use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
+use model::predict::Predictor;
 use serde_json::Value;
 use tasks::downstream::encode::{Cut, Cuts, Frame, Framed};
 use tasks::token::encode::Vocabulary;
 
+use super::known::{Around, Known};
 use super::lines::Inputs;
-use super::{LINES, TOKENS, asked_together, push, vocabulary};
+use super::task_file::TaskFile;
+use super::{LINES, MAPPED, TOKENS, asked_together, push, vocabulary};
 use crate::stage::encoder;
 use crate::stage::finetune::quirks::PairOrder;
 
 /// An encoder with all that it takes to ask it.
 #[derive(Debug)]
 pub(crate) struct Encoding {
+    model: Model,
+    vocabulary: Vocabulary,
+    most: usize,
+    /// What makes maps, if the model attends by any.
+    known: Option<Known>,
+    /// How rows of two texts are laid out.
+    pairs: PairOrder,
+}
+
+/// What computes the vectors.
+#[derive(Debug)]
+enum Model {
+    /// A plain encoder.
+    Plain(Box<Plain>),
+    /// An encoder that was fine-tuned with an attention of its own, or with gates, and computes by them.
+    Own(Box<Predictor>, Pooling),
+}
+
+#[derive(Debug)]
+struct Plain {
     config: Config,
     encoder: Encoder,
     pool: Pool,
-    vocabulary: Vocabulary,
-    most: usize,
 }
 
 /// How texts become vectors.
@@ -40,59 +62,68 @@ pub(crate) struct How<'a> {
     pub most: Option<usize>,
 }
 
-/// Refuses a fine-tuned model whose encoder computes otherwise than this one would.
-fn plain(folder: &Path) -> anyhow::Result<()> {
+/// Whether a folder's encoder was fine-tuned with more than plain attention, without which its vectors would be those of another model.
+fn is_own(folder: &Path) -> anyhow::Result<bool> {
     let path = folder.join(checkpoint::OUTPUTS_FILE);
     if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
-        return Ok(());
+        return Ok(false);
     }
     let index: Value = serde_json::from_slice(&checkpoint::read_settings(&path)?)
         .with_context(|| path.display().to_string())?;
     let of_outputs = |of: &str| index.get("outputs").and_then(|outputs| outputs.get(of));
-    let found = [
-        ("attention by knowledge", of_outputs("knowledge")),
-        ("attention by labels", of_outputs("labels")),
-        ("gates of heads", index.get("gates")),
-    ];
-    for (what, found) in found {
-        anyhow::ensure!(
-            found.is_none_or(Value::is_null),
-            "{}: this encoder was fine-tuned with {what}, and its vectors without it would be those of another model: encode with the checkpoint that it was fine-tuned from",
-            path.display()
-        );
-    }
-    Ok(())
+    let found = [of_outputs("knowledge"), of_outputs("labels"), index.get("gates")];
+    Ok(found.into_iter().flatten().any(|found| !found.is_null()))
+}
+
+/// Most tokens of a row, where the encoder has so many `positions`.
+fn most(how: &How<'_>, otherwise: usize, positions: usize) -> anyhow::Result<usize> {
+    let most = how.most.unwrap_or(otherwise);
+    anyhow::ensure!(most <= positions, "--max-tokens is {most}, but the encoder has {positions} positions");
+    Ok(most)
 }
 
 impl Encoding {
-    /// The encoder in `folder`: `config.json`, `model.safetensors` and a vocabulary.
+    /// The encoder in `folder`: `config.json`, `model.safetensors` and a vocabulary. Maps that it attends by are made with what is found `around`.
     ///
     /// # Errors
     /// Names the file that is missing, damaged or none of the others'.
-    pub(crate) fn open(folder: &Path, how: &How<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn open(folder: &Path, how: &How<'_>, around: Around<'_>) -> anyhow::Result<Self> {
         anyhow::ensure!(
             how.pooling != Pooling::LearnedAttn,
             "pooling learned_attn belongs to a training's outputs: use cls, mean, max or learned_pooler"
         );
+        if is_own(folder)? {
+            return Self::own(folder, how, around);
+        }
         let loaded = checkpoint::load(folder, &Device::Cpu)?;
         anyhow::ensure!(
             how.pooling != Pooling::LearnedPooler || loaded.fresh.is_empty(),
             "{}: the checkpoint has no pooler: use cls, mean or max",
             folder.display()
         );
-        plain(folder)?;
         let vocabulary = vocabulary::of_folder(folder, how.vocabulary)?;
         let (config, params) = (loaded.config, loaded.params.freeze(|_| true));
         encoder::fits(vocabulary.size(), &config).with_context(|| folder.display().to_string())?;
-        let positions = config.max_position_embeddings;
-        let most = how.most.unwrap_or(positions);
-        anyhow::ensure!(
-            most <= positions,
-            "--max-tokens is {most}, but the encoder has {positions} positions"
-        );
+        let most = most(how, config.max_position_embeddings, config.max_position_embeddings)?;
         let encoder = Encoder::new(&config, &params)?;
         let pool = Pool::new(how.pooling, &params, "")?;
-        Ok(Self { config, encoder, pool, vocabulary, most })
+        let model = Model::Plain(Box::new(Plain { config, encoder, pool }));
+        Ok(Self { model, vocabulary, most, known: None, pairs: PairOrder::AsGiven })
+    }
+
+    /// A fine-tuned model with an attention of its own, or with gates. Rows are as long as they were in its training unless more is asked for.
+    fn own(folder: &Path, how: &How<'_>, around: Around<'_>) -> anyhow::Result<Self> {
+        let predictor = Predictor::load(folder, &Device::Cpu)?;
+        let file = TaskFile::read(folder)?;
+        let vocabulary = vocabulary::of_folder(folder, how.vocabulary)?;
+        encoder::fits(vocabulary.size(), predictor.config()).with_context(|| folder.display().to_string())?;
+        let most = most(how, file.max_tokens, predictor.config().max_position_embeddings)?;
+        let lengths = BTreeSet::from([most]);
+        let known = |told| Known::open(&file, told, &lengths, vocabulary.clone(), around);
+        let known = file.knowledge.as_ref().map(known);
+        let known = known.transpose().with_context(|| folder.display().to_string())?;
+        let model = Model::Own(Box::new(predictor), how.pooling);
+        Ok(Self { model, vocabulary, most, known, pairs: file.pairs })
     }
 
     /// The vectors of all inputs, in their order, `each` being handed one after the other with the input's id. Returns what was cut of texts that
@@ -107,13 +138,17 @@ impl Encoding {
     ) -> anyhow::Result<Cuts> {
         let mut cuts = Cuts::default();
         loop {
-            let asked = inputs.batch(LINES)?;
+            let asked = inputs.batch(if self.known.is_some() { MAPPED } else { LINES })?;
             if asked.is_empty() {
                 return Ok(cuts);
             }
+            let known = self.known.as_ref().map(|known| known.rows(&asked)).transpose()?;
             let (mut rows, mut ids) = (self.framed()?, Vec::new());
-            for input in asked {
-                push(&self.vocabulary, &input, PairOrder::AsGiven, &mut rows)?;
+            for (number, input) in asked.into_iter().enumerate() {
+                match &known {
+                    Some(known) => drop(known.push(number, self.most, &mut rows)?),
+                    None => push(&self.vocabulary, &input, self.pairs, &mut rows)?,
+                }
                 ids.push((input.line, input.id));
                 if rows.rows.ids.len() >= TOKENS {
                     let full = std::mem::replace(&mut rows, self.framed()?);
@@ -140,10 +175,18 @@ impl Encoding {
         if ids.is_empty() {
             return Ok(());
         }
-        let tokens = Tokens::new(&[("texts", &rows.rows)], &self.config, &Device::Cpu)?;
-        let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
-        let Some(x_nd) = hidden.last() else { anyhow::bail!("the encoder has no layer") };
-        let vectors = self.pool.forward(x_nd, &tokens.spans)?.to_vec2::<f32>()?;
+        let vectors = match &self.model {
+            Model::Plain(of) => {
+                let Plain { config, encoder, pool } = &**of;
+                let tokens = Tokens::new(&[("texts", &rows.rows)], config, &Device::Cpu)?;
+                let hidden = encoder.forward(config, &tokens, &Pass::PLAIN)?;
+                let Some(x_nd) = hidden.last() else { anyhow::bail!("the encoder has no layer") };
+                pool.forward(x_nd, &tokens.spans)?.to_vec2::<f32>()?
+            }
+            Model::Own(predictor, pooling) => predictor
+                .pooled(&rows.rows, *pooling)
+                .with_context(|| asked_together(ids.iter().map(|(line, _)| *line)))?,
+        };
         let infinite = |vector: &Vec<f32>| vector.iter().any(|number| !number.is_finite());
         anyhow::ensure!(
             !vectors.iter().any(infinite),

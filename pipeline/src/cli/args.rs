@@ -271,7 +271,12 @@ fine-tuning, from --config, --data and --out; other models need none of these.")
 Examples:
   engraft encode out/retrain/model texts.txt > vectors.jsonl
   engraft encode all-MiniLM-L6-v2 texts.jsonl --pooling mean
-  engraft encode CHECKPOINT texts.txt --vocabulary vocab.txt")]
+  engraft encode CHECKPOINT texts.txt --vocabulary vocab.txt
+  engraft encode out/finetune-kam-rte-1/model texts.txt --config kam-bert.toml --data DIR --out out
+
+A model that was fine-tuned with labels, maps or gates computes by them, on rows as long as in its
+fine-tuning; one with knowledge-assisted attention (KAM-BERT) generates the maps of new texts as
+then, from --config, --data and --out.")]
     Encode {
         /// A folder with config.json, model.safetensors and vocab.txt or tokenizer.json
         #[arg(value_name = "MODEL")]
@@ -285,7 +290,7 @@ Examples:
         /// How token states are pooled into a vector: cls, mean, max or learned_pooler
         #[arg(long, value_name = "POOLING", default_value = "cls", value_parser = pooling)]
         pooling: Pooling,
-        /// Maximum tokens per text; defaults to the encoder's number of positions
+        /// Maximum tokens per text; defaults to the encoder's number of positions, or to what such a model was fine-tuned with
         #[arg(long, value_name = "N")]
         max_tokens: Option<usize>,
         /// The vocabulary, if the folder has none

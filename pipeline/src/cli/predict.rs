@@ -55,8 +55,13 @@ pub(super) fn predict(
 }
 
 /// Prints the vector of each line.
-pub(super) fn encode(model: &Path, how: &How<'_>, asked: &Asked<'_>) -> anyhow::Result<Exit> {
-    let encoding = Encoding::open(model, how)?;
+pub(super) fn encode(
+    model: &Path,
+    how: &How<'_>,
+    asked: &Asked<'_>,
+    around: Around<'_>,
+) -> anyhow::Result<Exit> {
+    let encoding = Encoding::open(model, how, around)?;
     let (reader, name, form) = asked.open()?;
     printed(|out| {
         let cuts = encoding.encode(&mut Inputs::new(reader, &name, form), &mut |id, vector| {

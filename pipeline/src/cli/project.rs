@@ -24,7 +24,6 @@ pub(super) fn settle(command: &mut Command) -> anyhow::Result<()> {
         command.subcommand,
         Subcommand::Fetch { .. }
             | Subcommand::Diff { .. }
-            | Subcommand::Encode { .. }
             | Subcommand::Init
             | Subcommand::Completions { .. }
             | Subcommand::Man { .. }
@@ -82,7 +81,6 @@ fn meant(command: &Command) -> anyhow::Result<()> {
         command.subcommand,
         Subcommand::Fetch { .. }
             | Subcommand::Diff { .. }
-            | Subcommand::Encode { .. }
             | Subcommand::Completions { .. }
             | Subcommand::Man { .. }
     );
