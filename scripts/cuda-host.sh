@@ -16,8 +16,8 @@ began=$SECONDS
 mkdir -p "$work/plain" "$work/checked"
 export CXX=${CXX:-g++}
 export warnings="-Wall -Wextra -Wconversion -Wno-sign-conversion -Wno-float-conversion -Wshadow -Werror"
-# No fused products: where the tests hold a kernel to the CPU's bits, both round every operation.
 export checked="-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+# No fused products: where the tests hold a kernel to the CPU's bits, both round every operation.
 export common="-std=c++20 -ffp-contract=off -fPIC -fno-semantic-interposition"
 
 # The object of a unit, KIND and file. Sanitizers look at kernels and the shim: tests without a kernel of their own, which take twice as long to compile for

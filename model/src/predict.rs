@@ -21,12 +21,12 @@ pub use attended::Attended;
 use crate::Error;
 use crate::attention::{Attention, Chosen};
 use crate::checkpoint::{self, OUTPUTS_FILE, OUTPUTS_VERSION, OUTPUTS_WEIGHTS_FILE, stored, whole};
+use crate::encoder::Encoder;
 use crate::encoder::config::Config;
 #[cfg(feature = "cuda")]
 use crate::encoder::pool;
 use crate::encoder::pool::{Pool, Pooling};
 use crate::encoder::tokens::Tokens;
-use crate::encoder::{Encoder, Gates, Pass};
 use crate::head::importance::{Importance, Probe, Samples};
 use crate::head::mask::Mask;
 use crate::output::{Anchor, Batch, Outline, Outputs, Targets, pool_name};
@@ -281,13 +281,9 @@ impl Predictor {
     /// # Errors
     /// When the tokens do not fit the encoder.
     pub fn forward(&self, tokens: &Tokens) -> Result<Tensor, Error> {
-        let gates = self.gates.as_ref().map_or(Gates::Open, |(_, gates_lh)| Gates::Shared(gates_lh));
-        let mut hidden = self.encoder.forward(
-            &self.config,
-            tokens,
-            &Pass { attention: &*self.attention, gates, dropout: None },
-        )?;
-        hidden.pop().ok_or_else(|| Error::Misfit("the encoder has no hidden states; report it".to_owned()))
+        self.states(tokens)?
+            .pop()
+            .ok_or_else(|| Error::Misfit("the encoder has no hidden states; report it".to_owned()))
     }
 
     /// The tokens of a batch whose targets fit its output.

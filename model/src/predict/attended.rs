@@ -45,6 +45,13 @@ impl Attended {
 }
 
 impl Predictor {
+    /// The hidden states of all layers, the embedding layer's first, as [`crate::encoder::Encoder::forward`] tells them.
+    pub(super) fn states(&self, tokens: &Tokens) -> Result<Vec<Tensor>> {
+        let gates = self.gates.as_ref().map_or(Gates::Open, |(_, gates_lh)| Gates::Shared(gates_lh));
+        let pass = Pass { attention: &*self.attention, gates, dropout: None };
+        self.encoder.forward(&self.config, tokens, &pass)
+    }
+
     /// What the tokens of the first of some rows attend to, layer after layer, by whatever attention the model has and under its gates.
     ///
     /// # Errors
@@ -54,9 +61,7 @@ impl Predictor {
         let own = rows.lengths.first().copied();
         let t =
             own.ok_or_else(|| Error::Misfit("there is no row whose attention could be told".to_owned()))?;
-        let gates = self.gates.as_ref().map_or(Gates::Open, |(_, gates_lh)| Gates::Shared(gates_lh));
-        let pass = Pass { attention: &*self.attention, gates, dropout: None };
-        let mut inputs: Vec<Tensor> = self.encoder.forward(&self.config, &tokens, &pass)?;
+        let mut inputs = self.states(&tokens)?;
         // The last one is no layer's input.
         inputs.pop();
         let layers = self.encoder.inspect(&inputs, &tokens, &*self.attention)?;

@@ -172,13 +172,13 @@ impl Config {
         around.by_itself().iter().try_for_each(|benchmark| around.room(&around.tried(benchmark)))?;
         let mut stages = around.finetunings(Row::Base, &|_| around.base.clone());
         stages.push(Box::new(self.measuring(Row::Base, Group::SHARED, around)));
-        for group in around.groups() {
+        for group in Group::all(&self.own_masks) {
             stages.extend(self.searching(group, around));
         }
         for row in self.rows.iter().copied() {
             if row.mode().is_some() {
                 stages.extend(self.retrained(row, around, places)?);
-                let base = |benchmark: &str| Base::Stage(self.stage_of(row, around.group(benchmark)));
+                let base = |benchmark: &str| Base::Stage(around.group(benchmark).retrained(row));
                 stages.extend(around.finetunings(row, &base));
                 stages.push(Box::new(self.measuring(row, Group::SHARED, around)));
             } else if row == Row::Pruned {
@@ -231,12 +231,6 @@ impl Config {
         stages
     }
 
-    /// The stage of the encoder that the benchmarks of a group are fine-tuned from: a row without a mask has one for all.
-    fn stage_of(&self, row: Row, group: Group<'_>) -> String {
-        let group = if row.mask().is_some() { group } else { Group::SHARED };
-        group.named(&format!("retrain-{}", row.name()))
-    }
-
     /// The stages that retrain a row's encoders.
     fn retrained(
         &self,
@@ -254,9 +248,8 @@ impl Config {
             let config = retrain::Config { heads: Some(heads.clone()), ..config.clone() };
             Retrain::new(Which::Row { name, mask }, &config, from.clone(), places)
         };
-        let groups = around.groups().filter(|&group| row.mask().is_some() || group == Group::SHARED);
         let mut stages: Vec<Box<dyn Stage>> = vec![];
-        for group in groups {
+        for group in Group::of_row(row, &self.own_masks) {
             let name = group.named(row.name());
             let Some(search) = &self.retrain_search else {
                 let mask = row.mask().map(|kind| group.named(kind));
@@ -293,7 +286,7 @@ impl Config {
                 }
                 trials.push(Trial { retrained, mask, tried, drawn });
             }
-            let name = self.stage_of(row, group);
+            let name = group.retrained(row);
             stages.push(Box::new(Choosing { name, trials }));
         }
         Ok(stages)

@@ -107,11 +107,6 @@ impl Around<'_> {
         self.own_masks.iter().find(|own| *own == on).map_or(Group::SHARED, |own| Group::own(own))
     }
 
-    /// All groups, first that of all benchmarks without masks of their own.
-    pub(super) fn groups(&self) -> impl Iterator<Item = Group<'_>> {
-        std::iter::once(Group::SHARED).chain(self.own_masks.iter().map(|own| Group::own(own)))
-    }
-
     /// Refuses benchmarks that are trained on nothing.
     ///
     /// # Errors

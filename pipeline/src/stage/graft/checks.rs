@@ -65,6 +65,10 @@ impl Config {
 
     /// Whether the benchmarks with masks of their own can have them.
     fn check_own_masks(&self, around: &Around<'_>) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.own_masks.is_empty() || self.rows.iter().any(|row| row.mask().is_some()),
+            "graft.own_masks names benchmarks, but no row of graft.rows has a mask: leave it out"
+        );
         for (place, name) in self.own_masks.iter().enumerate() {
             let of = around.tables.iter().find(|of| of.name == *name);
             let of = of.with_context(|| {
@@ -109,6 +113,10 @@ impl Config {
                 "graft.rows has `{name}`, which is retrained on the graph: add the table [retrain]"
             );
         }
+        anyhow::ensure!(
+            self.retrain_search.is_none() || self.rows.iter().any(|row| row.mode().is_some()),
+            "graft.retrain_search is given, but no row of graft.rows is retrained: leave it out"
+        );
         if let Some((retraining, _)) = &around.retraining {
             anyhow::ensure!(
                 retraining.heads.is_none(),

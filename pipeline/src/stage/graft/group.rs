@@ -1,5 +1,7 @@
 //! Benchmarks that share masks, and so the encoders that are retrained under them.
 
+use super::Row;
+
 /// All benchmarks without masks of their own, or one that has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group<'a>(Option<&'a str>);
@@ -12,6 +14,23 @@ impl<'a> Group<'a> {
     #[must_use]
     pub(super) fn own(benchmark: &'a str) -> Self {
         Self(Some(benchmark))
+    }
+
+    /// All groups where these benchmarks have masks of their own, the shared one first.
+    pub(super) fn all(own_masks: &'a [String]) -> impl Iterator<Item = Self> {
+        std::iter::once(Self::SHARED).chain(own_masks.iter().map(|own| Self::own(own)))
+    }
+
+    /// Those of them whose benchmarks have encoders of a row to themselves: a row without a mask has one for all.
+    pub(super) fn of_row(row: Row, own_masks: &'a [String]) -> impl Iterator<Item = Self> {
+        Self::all(own_masks).filter(move |&group| row.mask().is_some() || group == Self::SHARED)
+    }
+
+    /// The stage of the encoder of a row that its benchmarks are fine-tuned from.
+    #[must_use]
+    pub(super) fn retrained(self, row: Row) -> String {
+        let group = if row.mask().is_some() { self } else { Self::SHARED };
+        group.named(&format!("retrain-{}", row.name()))
     }
 
     /// The benchmark that has its own.

@@ -112,23 +112,18 @@ impl Search {
         let seed = RngKey::new(self.seed).named("retraining").at(number);
         let mut config = retraining.clone();
         config.learning_rate = self.learning_rate.draw(seed.named("learning_rate"));
-        let drawn =
-            |values: &[f64], name: &str| (!values.is_empty()).then(|| one_of(values, seed.named(name)));
-        let counted =
-            |values: &[u64], name: &str| (!values.is_empty()).then(|| one_of(values, seed.named(name)));
-        config.warmup_steps = counted(&self.warmup_steps, "warmup_steps").unwrap_or(config.warmup_steps);
-        config.epochs = counted(&self.epochs, "epochs").unwrap_or(config.epochs);
-        config.task_heads.dropout = drawn(&self.dropout, "dropout").unwrap_or(config.task_heads.dropout);
-        config.hidden_dropout = drawn(&self.hidden_dropout, "hidden_dropout").or(config.hidden_dropout);
+        config.warmup_steps =
+            drawn(&self.warmup_steps, seed.named("warmup_steps")).unwrap_or(config.warmup_steps);
+        config.epochs = drawn(&self.epochs, seed.named("epochs")).unwrap_or(config.epochs);
+        let heads = &mut config.task_heads;
+        heads.dropout = drawn(&self.dropout, seed.named("dropout")).unwrap_or(heads.dropout);
+        heads.pooling = drawn(&self.pooling, seed.named("pooling")).unwrap_or(heads.pooling);
+        config.hidden_dropout =
+            drawn(&self.hidden_dropout, seed.named("hidden_dropout")).or(config.hidden_dropout);
         config.attention_dropout =
-            drawn(&self.attention_dropout, "attention_dropout").or(config.attention_dropout);
-        if !self.pooling.is_empty() {
-            config.task_heads.pooling = one_of(&self.pooling, seed.named("pooling"));
-        }
-        if !self.alphas.is_empty() {
-            config.alphas = one_of(&self.alphas, seed.named("alphas"));
-        }
-        Drawn { config, tau: drawn(&self.tau, "tau") }
+            drawn(&self.attention_dropout, seed.named("attention_dropout")).or(config.attention_dropout);
+        config.alphas = drawn(&self.alphas, seed.named("alphas")).unwrap_or(config.alphas);
+        Drawn { config, tau: drawn(&self.tau, seed.named("tau")) }
     }
 
     /// Refuses what nothing can be drawn from, and values outside their ranges.
@@ -165,6 +160,11 @@ impl Search {
         }
         Ok(())
     }
+}
+
+/// One of some values, if there are any.
+fn drawn<T: Clone>(values: &[T], seed: RngKey) -> Option<T> {
+    (!values.is_empty()).then(|| one_of(values, seed))
 }
 
 /// A trial and the stages that it consists of.

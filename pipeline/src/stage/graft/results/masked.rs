@@ -18,7 +18,7 @@ impl Results {
             }
             let taus = self.taus.as_deref().unwrap_or(&[]);
             let trained = self.rows.iter().filter(under).any(|row| row.mode().is_some());
-            for group in self.groups() {
+            for group in Group::all(&self.own_masks) {
                 let of: Vec<&str> = group.benchmark().into_iter().collect();
                 let called = |more: Option<String>| {
                     let all: Vec<String> = of.iter().map(|of| (*of).to_owned()).chain(more).collect();
@@ -33,16 +33,13 @@ impl Results {
         masks
     }
 
-    fn groups(&self) -> impl Iterator<Item = Group<'_>> {
-        std::iter::once(Group::SHARED).chain(self.own_masks.iter().map(|own| Group::own(own)))
-    }
-
     /// The stages that retrained encoders, each with its row and the benchmark that its mask is of, if that has one of its own.
     pub(super) fn retrained(&self) -> Vec<(Row, Group<'_>, String)> {
         let rows = self.rows.iter().copied().filter(|row| row.mode().is_some());
-        let groups = |row: Row| self.groups().filter(move |&of| row.mask().is_some() || of == Group::SHARED);
-        let stage = |row: Row, of: Group<'_>| of.named(&format!("retrain-{}", row.name()));
-        rows.flat_map(|row| groups(row).map(move |of| (row, of, stage(row, of)))).collect()
+        let each = |row: Row| {
+            Group::of_row(row, &self.own_masks).map(move |group| (row, group, group.retrained(row)))
+        };
+        rows.flat_map(each).collect()
     }
 
     /// What trials of retraining chose: the mask of each row, and a note.
