@@ -163,7 +163,7 @@ impl Made {
         let (mut found, mut phrases, mut samples) = (Vec::new(), Vec::new(), Vec::new());
         for (line, document) in lines.iter().zip(first..) {
             words.split(line);
-            spelt.read(&mut speller, line, &words)?;
+            spelt.read(&mut speller, line, &mut words)?;
             tagger.tag_words(line, &words, &mut found);
             self.phrases.segment(words.iter().map(|word| word.letters), &mut phrases);
             let mentions: Vec<Mention> =

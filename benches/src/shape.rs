@@ -1,5 +1,6 @@
 //! The sizes of the encoder that is measured, as the benches write them.
 
+use batch::family::Family;
 use model::encoder::config::Config;
 use serde::Deserialize;
 
@@ -31,6 +32,7 @@ impl Shape {
             initializer_range: 0.02,
             layer_norm_eps: 1e-12,
             pad_token_id: 0,
+            family: Family::Bert,
         }
     }
 }

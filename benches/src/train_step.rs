@@ -11,6 +11,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
+use batch::family::Family;
+
 use base::rng::CounterRng;
 use batch::task::Task;
 use batch::{Batch, Targets};
@@ -134,6 +136,7 @@ fn model(of: &Measured) -> Result<Model, Box<dyn Error>> {
         initializer_range: 0.02,
         layer_norm_eps: 1e-12,
         pad_token_id: 0,
+        family: Family::Bert,
     };
     config.check()?;
     let mut specs =

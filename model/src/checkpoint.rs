@@ -8,11 +8,13 @@ mod names;
 mod pickle;
 mod place;
 pub mod proof;
+mod published;
 pub(crate) mod stored;
 pub(crate) mod swap;
 pub(crate) mod whole;
 mod zip;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +23,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::encoder::config::Config;
-use crate::encoder::embedding::TOKEN;
+use crate::encoder::embedding::{POSITION, TOKEN};
 use crate::encoder::{Encoder, pool};
 use crate::params::OUTPUTS;
 use crate::params::{self, Params};
@@ -63,7 +65,8 @@ pub struct Checkpoint {
 }
 
 /// Reads an encoder from a folder with [`CONFIG_FILE`] and [`WEIGHTS_FILE`], [`SHARDS_FILE`] or [`PICKLE_FILE`]. Names may carry the prefix `bert.`
-/// and the old endings `gamma` and `beta`. A folder with digests must be what was written.
+/// or `roberta.` and the old endings `gamma` and `beta`. RoBERTa computes what BERT does; of its table of positions the first rows, which no token
+/// has, are left out, so that positions count from 0. A folder with digests must be what was written.
 ///
 /// A table of token embeddings may have some rows more than the configuration says (see [`PADDING`]): the configuration then has as many, and what is
 /// saved has them too.
@@ -99,15 +102,26 @@ pub(crate) fn load_verified(dir: &Path, device: &Device) -> Result<(Checkpoint, 
     // `transformers` saves models for token tasks without the pooler, which is then as new as a task's output.
     let pooler = pool::pooler_specs(&config);
     let lacking = pooler.iter().all(|spec| !origins.contains_key(spec.name.as_str()));
-    let mut specs = Encoder::specs(&config);
-    specs.retain(|spec| !lacking || !pooler.contains(spec));
+    let unused = published::unused_positions(&config);
+    let specs_of = |config: &Config| {
+        let mut specs = Encoder::specs(config);
+        specs.retain(|spec| !lacking || !pooler.contains(spec));
+        specs
+    };
+    let specs = specs_of(&config);
+    let in_file =
+        Config { max_position_embeddings: config.max_position_embeddings + unused, ..config.clone() };
     let wrong = |source: Error| error::in_file(&path, source);
     // Before any of them is read: what does not fit may be of any size.
     let shapes = origins.iter().filter_map(|(known, name)| Some((known.as_str(), stored.shape(name)?)));
-    params::check(&specs, shapes).map_err(wrong)?;
+    params::check(&specs_of(&in_file), shapes).map_err(wrong)?;
     let mut tensors = BTreeMap::new();
     for (known, name) in &origins {
-        tensors.insert(known.clone(), stored.read(name, device)?);
+        let mut tensor = stored.read(name, device)?;
+        if known == POSITION && unused > 0 {
+            tensor = tensor.narrow(0, unused, config.max_position_embeddings)?.copy()?;
+        }
+        tensors.insert(known.clone(), tensor);
     }
     let mut params = Params::from_tensors(&specs, tensors).map_err(wrong)?;
     let mut fresh = vec![];
@@ -154,7 +168,17 @@ pub fn save<'a>(
     tensors: impl Iterator<Item = (&'a str, &'a Tensor)>,
 ) -> Result<(), Error> {
     config_file::write(&dir.join(CONFIG_FILE), config)?;
-    whole::write_tensors(&dir.join(WEIGHTS_FILE), tensors)?;
+    let mut tensors: Vec<(&str, Cow<'_, Tensor>)> =
+        tensors.map(|(name, tensor)| (name, Cow::Borrowed(tensor))).collect();
+    if published::unused_positions(config) > 0 {
+        for (_, table) in tensors.iter_mut().filter(|(name, _)| name.ends_with(POSITION)) {
+            *table = Cow::Owned(published::with_unused(config, table)?);
+        }
+    }
+    whole::write_tensors(
+        &dir.join(WEIGHTS_FILE),
+        tensors.iter().map(|(name, tensor)| (*name, tensor.as_ref())),
+    )?;
     Ok(())
 }
 
@@ -168,8 +192,8 @@ pub(crate) fn save_finished(
     index: &Value,
 ) -> Result<(), Error> {
     swap::replace(dir, |work| {
-        let published = published(params);
-        save(work, config, published.iter().map(|(name, tensor)| (name.as_str(), *tensor)))?;
+        let named = named(config, params);
+        save(work, config, named.iter().map(|(name, tensor)| (name.as_str(), *tensor)))?;
         let outputs = params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(OUTPUTS)?, tensor)));
         whole::write_tensors(&work.join(OUTPUTS_WEIGHTS_FILE), outputs)?;
         whole::write_json(&work.join(OUTPUTS_FILE), index)?;
@@ -177,13 +201,15 @@ pub(crate) fn save_finished(
     })
 }
 
-/// The encoder's parameters as `BertModel` has them; where there is an output of masked words, with it and as `BertForMaskedLM` has them.
-fn published(params: &Params) -> BTreeMap<String, &Tensor> {
+/// The encoder's parameters as `BertModel` or `RobertaModel` has them; where there is an output of masked words, with it and as `BertForMaskedLM` or
+/// `RobertaForMaskedLM` has them.
+fn named<'p>(config: &Config, params: &'p Params) -> BTreeMap<String, &'p Tensor> {
     let outputs = params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(OUTPUTS)?, tensor)));
-    let of_masked =
-        outputs.filter_map(|(name, tensor)| Some((masked_lm::published_name(name)?.to_owned(), tensor)));
+    let of_masked = outputs.filter_map(|(name, tensor)| {
+        Some((masked_lm::published_name(name, config.family)?.to_owned(), tensor))
+    });
     let mut named: BTreeMap<String, &Tensor> = of_masked.collect();
-    let prefix = if named.is_empty() { "" } else { names::PREFIX };
+    let prefix = if named.is_empty() { "" } else { published::of(config.family).prefix };
     let encoder = params.iter().filter(|(name, _)| !name.starts_with(OUTPUTS));
     named.extend(encoder.map(|(name, tensor)| (format!("{prefix}{name}"), tensor)));
     named

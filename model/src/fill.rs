@@ -149,6 +149,7 @@ mod tests {
     use super::*;
     use crate::encoder::config::tests::tiny;
     use crate::params::Spec;
+    use batch::family::Family;
 
     /// A checkpoint with the output under published names.
     fn saved(dir: &Path, rename: impl Fn(&str) -> Option<String>) -> Params {
@@ -171,7 +172,8 @@ mod tests {
     #[test]
     fn a_published_model_fills_its_mask_tokens_as_its_parts_do() {
         let dir = tempfile::tempdir().unwrap();
-        let published = |name: &str| Some(masked_lm::published_name(name).unwrap_or(name).to_owned());
+        let published =
+            |name: &str| Some(masked_lm::published_name(name, Family::Bert).unwrap_or(name).to_owned());
         let params = saved(dir.path(), published);
         let filler = Filler::load(dir.path(), &Device::Cpu).unwrap();
         let found = filler.logits(&rows(), &[2, 1]).unwrap();

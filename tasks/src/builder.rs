@@ -75,7 +75,7 @@ impl Sample {
         self.lay_columns(layout.form, special, columns)
     }
 
-    /// Fills the sample with columns, `[SEP]` behind each, and returns where each of them stands.
+    /// Fills the sample with columns, `[SEP]` behind each (RoBERTa: and one more in front of the next), and returns where each of them stands.
     fn lay_columns<const N: usize>(
         &mut self,
         form: Form,
@@ -88,7 +88,12 @@ impl Sample {
             cleared.clear();
         }
         self.push(special.cls, 0);
+        let more = special.family.between() - 1;
         columns.map(|Column { ids, width, token_type }| {
+            let token_type = special.family.segment(token_type);
+            if self.input_ids.len() > 1 {
+                (0..more).for_each(|_| self.push(special.sep, token_type));
+            }
             let start = self.input_ids.len();
             self.input_ids.extend_from_slice(&ids[..ids.len().min(width)]);
             let end = self.input_ids.len();
@@ -145,8 +150,10 @@ impl Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use batch::family::Family;
 
-    const SPECIAL: Special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
+    const SPECIAL: Special =
+        Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4, family: Family::Bert };
     const N: i64 = IGNORED;
     const PACKED: Layout = Layout {
         form: Form::Packed,
@@ -192,7 +199,23 @@ mod tests {
         relation::build(&mut sample, &SLOTTED, SPECIAL, columns, 7);
         assert_eq!(sample.input_ids, [2, 10, 11, 0, 3, 4, 4, 3, 30, 0, 0, 3], "the whole slot is blank");
         assert_eq!(sample.attention, [1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 1]);
-        assert_eq!(sample.input_ids.len(), SLOTTED.longest());
+        assert_eq!(sample.input_ids.len(), SLOTTED.longest(Family::Bert));
+    }
+
+    #[test]
+    fn a_row_of_robertas_has_two_separators_and_one_segment() {
+        let special = Special { family: Family::Roberta, ..SPECIAL };
+        let mut sample = Sample::default();
+        entity::build(&mut sample, &PACKED, special, COLUMNS, Slot::Object);
+        assert_eq!(sample.input_ids, [2, 10, 11, 3, 3, 20, 21, 3, 3, 4, 3]);
+        assert_eq!(sample.labels, [N, N, N, N, N, N, N, N, N, 30, N]);
+        assert_eq!((&sample.attention, &sample.token_type_ids), (&vec![1; 11], &vec![0; 11]));
+        triplet::build(&mut sample, &SLOTTED, special, COLUMNS, triplet::Truth::Stated);
+        assert_eq!(sample.input_ids, [2, 10, 11, 0, 3, 3, 20, 21, 3, 3, 30, 0, 0, 3]);
+        assert_eq!(sample.input_ids.len(), SLOTTED.longest(Family::Roberta));
+        assert_eq!(sample.token_type_ids, [0; 14]);
+        question::name(&mut sample, special, &[7, 8]);
+        assert_eq!(sample.input_ids, [2, 7, 8, 3]);
     }
 
     #[test]

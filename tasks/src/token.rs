@@ -1,6 +1,7 @@
 //! Text to token ids: the vocabulary, its training, truncation.
 
 pub mod align;
+pub mod bpe;
 pub mod encode;
 mod json;
 pub mod rule;

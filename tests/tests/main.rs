@@ -38,6 +38,7 @@ mod rank;
 mod ranks;
 mod real_data;
 mod remote_shards;
+mod roberta;
 mod same_bytes;
 mod schedules;
 mod sets;

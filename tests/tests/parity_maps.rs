@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use anyhow::{Context, Result, ensure};
 use batch::Place;
+use batch::family::Family;
 use batch::maps::expand::{Map, expand};
 use batch::maps::sample::Sample;
 use candle_core::{DType, Device, Tensor};
@@ -102,7 +103,7 @@ fn maps_are_the_golden_inputs() -> Result<()> {
     let queries: Vec<Query> =
         queries.iter().map(|query| Query::read(query, &spell)).collect::<Result<_>>()?;
     ensure!(queries.len() > 2, "the golden file has {} texts", queries.len());
-    let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
+    let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4, family: Family::Bert };
     for name in ["inputs_noaux", "inputs_aux"] {
         let most = if name == "inputs_aux" { queries[0].auxiliary.len() } else { 0 };
         let limits = Limits { tokens: 512, terms: most, auxiliary: 512 };

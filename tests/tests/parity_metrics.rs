@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
+use batch::family::Family;
 use model::eval::auroc::{self, Rows};
 use model::eval::correlation;
 use model::eval::entity::{Rules, Tags};
@@ -218,7 +219,7 @@ fn pairs_and_sentences_are_cut_by_the_released_rules() -> Result<()> {
     let pairs: Vec<BTreeMap<String, usize>> = serde_json::from_value(golden("l_rules", "truncate_pair")?)?;
     for pair in &pairs {
         // What is not special is told from what is by its number.
-        let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
+        let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4, family: Family::Bert };
         let most = pair["max_len_without_specials"] + 3;
         let mut framed = Framed::new(Frame { special, most, cut: Cut::Longest })?;
         framed.pair(&vec![5; pair["len_a"]], &vec![6; pair["len_b"]]);

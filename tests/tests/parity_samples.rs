@@ -47,6 +47,7 @@ impl Graph {
                 cls: special("CLS")?,
                 sep: special("SEP")?,
                 blank: special("MASK")?,
+                family: batch::family::Family::Bert,
             },
             limits: Limits { node, edge },
         })
@@ -118,7 +119,7 @@ fn rows_are_the_golden_inputs() -> Result<()> {
         let layout = layout(name, graph.limits)?;
         for task in Task::GRAPH {
             let rows = graph.rows(&layout, task);
-            let width = layout.longest();
+            let width = layout.longest(graph.special.family);
             let mut fields = vec![
                 ("input_ids", padded(&rows, |row| &row.input_ids, width, graph.special.padding.into())),
                 ("attention_mask", padded(&rows, |row| &row.attention, width, 0)),

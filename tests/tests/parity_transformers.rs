@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use batch::family::Family;
 use batch::task::Task;
 use batch::{Batch, Targets};
 use candle_core::{Device, Tensor};
@@ -30,6 +31,7 @@ const CONFIG: Config = Config {
     initializer_range: 0.3,
     layer_norm_eps: 1e-12,
     pad_token_id: 0,
+    family: Family::Bert,
 };
 
 /// Three rows of 9, 4 and 1 tokens.

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use base::rng::CounterRng;
+use batch::family::Family;
 use batch::rows::{Known, Rows};
 use model::attention::label::{self, LabelAttention};
 use model::attention::{Chosen, kam};
@@ -79,6 +80,7 @@ pub(crate) fn encoder(of: Sizes, feed_forward: usize, dropout: f64) -> config::C
         initializer_range: if of.hidden < 64 { 0.2 } else { 0.05 },
         layer_norm_eps: 1e-12,
         pad_token_id: 0,
+        family: Family::Bert,
     }
 }
 

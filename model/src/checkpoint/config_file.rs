@@ -1,41 +1,27 @@
-//! `config.json` of a BERT model as `transformers` writes and reads it.
+//! `config.json` of a model of BERT's or RoBERTa's as `transformers` writes and reads it.
 
 use std::path::Path;
 
 use base::read::ReadError;
+use batch::family::Family;
 use serde_json::{Map, Value, json};
 
+use super::published::{self, FAMILIES};
 use super::{error, whole};
 use crate::Error;
 use crate::encoder::config::Config;
 
-/// Models whose encoder this is.
-const ARCHITECTURES: [&str; 7] = [
-    "BertModel",
-    "BertForPreTraining",
-    "BertForMaskedLM",
-    "BertForNextSentencePrediction",
-    "BertForSequenceClassification",
-    "BertForTokenClassification",
-    "BertForQuestionAnswering",
-];
+/// Fields that change what is computed, with the one value that this encoder computes; a file may leave them out.
+const FIXED: [(&str, &str); 3] =
+    [("hidden_act", "\"gelu\""), ("position_embedding_type", "\"absolute\""), ("is_decoder", "false")];
 
-/// Fields that change what is computed, with the one value that this encoder computes; a file may leave out all but
-/// the first.
-const FIXED: [(&str, &str); 4] = [
-    ("model_type", "\"bert\""),
-    ("hidden_act", "\"gelu\""),
-    ("position_embedding_type", "\"absolute\""),
-    ("is_decoder", "false"),
-];
-
-/// Fields of [`Config`] that a file may leave out, with the values that `transformers.BertConfig` documents.
-fn documented() -> [(&'static str, Value); 4] {
+/// Fields of [`Config`] that a file may leave out, with the values that `transformers` documents.
+fn documented(family: Family) -> [(&'static str, Value); 4] {
     [
         ("type_vocab_size", json!(2)),
         ("initializer_range", json!(0.02)),
         ("layer_norm_eps", json!(1e-12)),
-        ("pad_token_id", json!(0)),
+        ("pad_token_id", json!(published::of(family).pad_token_id)),
     ]
 }
 
@@ -58,56 +44,70 @@ const FIELDS: [&str; 12] = [
 pub(crate) fn read(path: &Path) -> Result<Config, Error> {
     let json = |source: serde_json::Error| error::json(path, &source);
     if !path.exists() {
-        let expected = "the folder of a BERT model: config.json, weights and a vocabulary";
+        let expected = "the folder of a BERT or RoBERTa model: config.json, weights and a vocabulary";
         return Err(ReadError::new(path, "it is not there", expected, "give such a folder").into());
     }
     let fields: Map<String, Value> = serde_json::from_slice(&whole::read_settings(path)?).map_err(json)?;
-    check_kind(path, &fields)?;
+    let family = family(path, &fields)?;
     let mut ours: Map<String, Value> = fields
         .into_iter()
         .filter(|(name, value)| FIELDS.contains(&name.as_str()) && !value.is_null())
         .collect();
-    for (name, value) in documented() {
+    for (name, value) in documented(family) {
         ours.entry(name).or_insert(value);
     }
-    let config: Config = serde_json::from_value(Value::Object(ours)).map_err(json)?;
+    let mut config: Config = serde_json::from_value(Value::Object(ours)).map_err(json)?;
+    config.family = family;
+    // None is left where there are only those that no token has.
+    config.max_position_embeddings =
+        config.max_position_embeddings.saturating_sub(published::unused_positions(&config));
     config.check().map_err(|source| error::in_file(path, source))?;
     Ok(config)
 }
 
-fn check_kind(path: &Path, fields: &Map<String, Value>) -> Result<(), Error> {
+/// Whose model a file is of; of another family, or one that computes otherwise, none.
+fn family(path: &Path, fields: &Map<String, Value>) -> Result<Family, Error> {
     let refuse =
         |field, found: String, expected: String| Err(error::architecture(path, field, found, expected));
+    let said = fields.get("model_type").map(Value::to_string);
+    let quoted = FAMILIES.map(|family| format!("{:?}", published::of(family).model_type));
+    let Some(place) = quoted.iter().position(|of| Some(of) == said.as_ref()) else {
+        return refuse("model_type", said.unwrap_or_else(|| "missing".to_owned()), quoted.join(" or "));
+    };
+    let family = FAMILIES[place];
+    let architectures = published::of(family).architectures;
     if let Some(found) = fields.get("architectures").filter(|value| !value.is_null()) {
-        let known = |name: &Value| name.as_str().is_some_and(|name| ARCHITECTURES.contains(&name));
+        let known = |name: &Value| name.as_str().is_some_and(|name| architectures.contains(&name));
         if !found.as_array().is_some_and(|names| names.iter().any(known)) {
             return refuse(
                 "architectures",
                 found.to_string(),
-                format!("one of {}", ARCHITECTURES.join(", ")),
+                format!("one of {}", architectures.join(", ")),
             );
         }
     }
-    for (i, (field, expected)) in FIXED.into_iter().enumerate() {
-        match fields.get(field).map(Value::to_string) {
-            Some(found) if found != expected => return refuse(field, found, expected.to_owned()),
-            None if i == 0 => return refuse(field, "missing".to_owned(), expected.to_owned()),
-            _ => {}
+    for (field, expected) in FIXED {
+        if let Some(found) = fields.get(field).map(Value::to_string).filter(|found| found != expected) {
+            return refuse(field, found, expected.to_owned());
         }
     }
-    Ok(())
+    Ok(family)
 }
 
 pub(crate) fn write(path: &Path, config: &Config) -> Result<(), Error> {
     let json = |source: serde_json::Error| error::json(path, &source);
     let mut fields = Map::new();
-    fields.insert("architectures".to_owned(), json!([ARCHITECTURES[0]]));
+    let published = published::of(config.family);
+    fields.insert("architectures".to_owned(), json!([published.architectures[0]]));
+    fields.insert("model_type".to_owned(), published.model_type.into());
     for (field, value) in FIXED {
         fields.insert(field.to_owned(), serde_json::from_str(value).map_err(json)?);
     }
     if let Value::Object(ours) = serde_json::to_value(config).map_err(json)? {
-        fields.extend(ours);
+        fields.extend(ours.into_iter().filter(|(name, _)| FIELDS.contains(&name.as_str())));
     }
+    let positions = config.max_position_embeddings + published::unused_positions(config);
+    fields.insert("max_position_embeddings".to_owned(), positions.into());
     let mut text = serde_json::to_vec_pretty(&fields).map_err(json)?;
     text.push(b'\n');
     whole::write(path, &text)

@@ -17,12 +17,12 @@ pub const DIGESTS_FILE: &str = "digests.json";
 /// The file that says what a fine-tuned model is asked. Nobody but engraft writes one.
 pub const TASK_FILE: &str = "task.json";
 /// Vocabularies as `transformers` names them, the one that says most first.
-pub const VOCABULARY_FILES: [&str; 2] = ["tokenizer.json", "vocab.txt"];
+pub const VOCABULARY_FILES: [&str; 3] = ["tokenizer.json", "vocab.txt", "vocab.json"];
 /// What `transformers` reads beside the vocabulary.
 pub const TOKENIZER_FILE: &str = "tokenizer_config.json";
 
 /// All files that engraft reads of a folder with digests. Others may lie there: they change no answer.
-const READ: [&str; 8] = [
+const READ: [&str; 9] = [
     CONFIG_FILE,
     WEIGHTS_FILE,
     OUTPUTS_FILE,
@@ -31,6 +31,7 @@ const READ: [&str; 8] = [
     TOKENIZER_FILE,
     VOCABULARY_FILES[0],
     VOCABULARY_FILES[1],
+    VOCABULARY_FILES[2],
 ];
 
 static KIND: Kind = Kind {

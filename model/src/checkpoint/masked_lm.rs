@@ -1,7 +1,8 @@
-//! The output of masked words as published checkpoints have it (`BertForMaskedLM`), in and out.
+//! The output of masked words as published checkpoints have it (`BertForMaskedLM`, `RobertaForMaskedLM`), in and out.
 
 use std::collections::BTreeMap;
 
+use batch::family::Family;
 use candle_core::{Device, Tensor};
 
 use super::stored::Stored;
@@ -10,26 +11,38 @@ use crate::Error;
 /// The name of its layer among the outputs.
 pub(crate) const NAME: &str = "masked_lm";
 
-/// Its parameters behind the name of the layer, and as `transformers` calls them, old names behind new ones. The decoder is the table of token
-/// embeddings.
+/// Its parameters behind the name of the layer, and as `transformers` calls them: BERT's, RoBERTa's, and other names of either. The decoder is the
+/// table of token embeddings.
 const PUBLISHED: [(&str, &[&str]); 5] = [
-    ("dense.weight", &["cls.predictions.transform.dense.weight"]),
-    ("dense.bias", &["cls.predictions.transform.dense.bias"]),
+    ("dense.weight", &["cls.predictions.transform.dense.weight", "lm_head.dense.weight"]),
+    ("dense.bias", &["cls.predictions.transform.dense.bias", "lm_head.dense.bias"]),
     (
         "LayerNorm.weight",
-        &["cls.predictions.transform.LayerNorm.weight", "cls.predictions.transform.LayerNorm.gamma"],
+        &[
+            "cls.predictions.transform.LayerNorm.weight",
+            "lm_head.layer_norm.weight",
+            "cls.predictions.transform.LayerNorm.gamma",
+        ],
     ),
     (
         "LayerNorm.bias",
-        &["cls.predictions.transform.LayerNorm.bias", "cls.predictions.transform.LayerNorm.beta"],
+        &[
+            "cls.predictions.transform.LayerNorm.bias",
+            "lm_head.layer_norm.bias",
+            "cls.predictions.transform.LayerNorm.beta",
+        ],
     ),
-    ("decoder.bias", &["cls.predictions.bias", "cls.predictions.decoder.bias"]),
+    (
+        "decoder.bias",
+        &["cls.predictions.bias", "lm_head.bias", "cls.predictions.decoder.bias", "lm_head.decoder.bias"],
+    ),
 ];
 
 /// The name under which `transformers` keeps a parameter of the output, given its name among the outputs.
-pub(crate) fn published_name(name: &str) -> Option<&'static str> {
+pub(crate) fn published_name(name: &str, family: Family) -> Option<&'static str> {
     let inner = name.strip_prefix(NAME)?.strip_prefix('.')?;
-    PUBLISHED.iter().find(|(own, _)| *own == inner).map(|(_, published)| published[0])
+    let place = usize::from(!family.is_bert());
+    PUBLISHED.iter().find(|(own, _)| *own == inner).map(|(_, published)| published[place])
 }
 
 /// Those among the names of a checkpoint's tensors that the output is read from; none unless it is whole.
@@ -73,7 +86,9 @@ mod tests {
         let whole = [vec!["cls.seq_relationship.bias".to_owned()], all(9)].concat();
         assert_eq!(published(&whole), all(9));
         assert!(published(&all(2)).is_empty());
-        assert_eq!(published_name("masked_lm.decoder.bias"), Some("cls.predictions.bias"));
-        assert_eq!(published_name("masked_lm.decoder.weight").or(published_name("relation.bias")), None);
+        let named = |name| [Family::Bert, Family::Roberta].map(|family| published_name(name, family));
+        assert_eq!(named("masked_lm.decoder.bias"), [Some("cls.predictions.bias"), Some("lm_head.bias")]);
+        assert_eq!(named("masked_lm.decoder.weight"), [None, None]);
+        assert_eq!(named("relation.bias"), [None, None]);
     }
 }

@@ -1,21 +1,21 @@
-//! The names under which published BERT files keep what this encoder needs.
+//! The names under which published files keep what this encoder needs.
 
-/// Prefix of encoder parameters in files of models with outputs.
-pub(super) const PREFIX: &str = "bert.";
+use super::published::{self, FAMILIES};
 
 /// Endings of TensorFlow's layer norms, and the usual ones.
 const ENDINGS: [(&str, &str); 2] =
     [(".LayerNorm.gamma", ".LayerNorm.weight"), (".LayerNorm.beta", ".LayerNorm.bias")];
 
 /// Outputs of published models; an encoder leaves them out.
-const OUTPUTS: [&str; 3] = ["cls.", "classifier.", "qa_outputs."];
+const OUTPUTS: [&str; 4] = ["cls.", "classifier.", "lm_head.", "qa_outputs."];
 
 /// A table 0, 1, 2, ... that old versions of transformers stored.
 const POSITION_IDS: &str = "embeddings.position_ids";
 
 /// The encoder's name of a parameter in a file, `None` for what belongs to an output.
 pub(crate) fn encoder_name(name: &str) -> Option<String> {
-    let inner = name.strip_prefix(PREFIX).unwrap_or(name);
+    let prefixes = FAMILIES.map(|family| published::of(family).prefix);
+    let inner = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
     if inner == POSITION_IDS || OUTPUTS.iter().any(|output| name.starts_with(output)) {
         return None;
     }
@@ -34,7 +34,8 @@ mod tests {
         let norm = "bert.encoder.layer.0.output.LayerNorm.gamma";
         assert_eq!(mapped(norm).as_deref(), Some("encoder.layer.0.output.LayerNorm.weight"));
         assert_eq!(mapped("embeddings.LayerNorm.beta").as_deref(), Some("embeddings.LayerNorm.bias"));
-        assert_eq!(mapped("cls.predictions.bias"), None);
+        assert_eq!(mapped("roberta.pooler.dense.bias").as_deref(), Some("pooler.dense.bias"));
+        assert_eq!(mapped("cls.predictions.bias").or(mapped("lm_head.layer_norm.bias")), None);
         assert_eq!(mapped("bert.embeddings.position_ids"), None);
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::encoder::config::tests::tiny;
 use crate::nn::check::distance;
+use batch::family::Family;
 
 fn saved(dir: &Path) -> Params {
     let params = Params::fresh(&Encoder::specs(&tiny()), 3, &Device::Cpu).unwrap();
@@ -68,6 +69,38 @@ fn published_names_are_understood_and_others_are_listed() {
 }
 
 #[test]
+fn a_roberta_keeps_its_files_and_leaves_out_positions_that_no_token_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config { family: Family::Roberta, pad_token_id: 1, type_vocab_size: 1, ..tiny() };
+    let params = Params::fresh(&Encoder::specs(&config), 3, &Device::Cpu).unwrap();
+    save(dir.path(), &config, params.iter()).unwrap();
+    let written: Value =
+        serde_json::from_slice(&whole::read(&dir.path().join(CONFIG_FILE)).unwrap()).unwrap();
+    assert_eq!(
+        (&written["model_type"], &written["max_position_embeddings"]),
+        (&"roberta".into(), &14.into())
+    );
+    assert_eq!((&written["architectures"][0], &written["family"]), (&"RobertaModel".into(), &Value::Null));
+    let stored = Stored::open(&dir.path().join(WEIGHTS_FILE)).unwrap();
+    assert_eq!(stored.shape(POSITION).unwrap(), [14, 16]);
+    let table = stored.read(POSITION, &Device::Cpu).unwrap().narrow(0, 0, 2).unwrap();
+    assert!(table.flatten_all().unwrap().to_vec1::<f32>().unwrap().iter().all(|x| *x == 0.0));
+    let loaded = load(dir.path(), &Device::Cpu).unwrap();
+    assert_eq!((&loaded.config, sizes(dir.path()).unwrap()), (&config, config.clone()));
+    for ((a, x), (b, y)) in params.iter().zip(loaded.params.iter()) {
+        assert!(a == b && distance(x, y) == 0.0, "{a}");
+    }
+    let names = |name: &str| Some(format!("roberta.{name}"));
+    rename(dir.path(), &params, names);
+    let text = refused(dir.path());
+    assert!(text.contains("has shape [12, 16], the model needs [14, 16]"), "{text}");
+    for positions in [0, 1, 2] {
+        reconfigure(dir.path(), &[("max_position_embeddings", positions.into())]);
+        assert!(refused(dir.path()).contains("max_position_embeddings"));
+    }
+}
+
+#[test]
 fn foreign_models_and_damaged_files_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     saved(dir.path());
@@ -79,8 +112,8 @@ fn foreign_models_and_damaged_files_are_refused() {
     };
     assert!(refused("BertModel", "LlamaModel").contains("architectures is [\"LlamaModel\"], expected"));
     assert!(
-        refused("\"model_type\": \"bert\"", "\"model_type\": \"roberta\"")
-            .contains("model_type is \"roberta\"")
+        refused("\"model_type\": \"bert\"", "\"model_type\": \"xlnet\"")
+            .contains("model_type is \"xlnet\", expected \"bert\" or \"roberta\"")
     );
     assert!(refused("\"gelu\"", "\"relu\"").contains("hidden_act is \"relu\", expected \"gelu\""));
     assert!(refused("\"vocab_size\": 50", "\"vocab_size\": true").contains("expected usize"));

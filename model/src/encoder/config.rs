@@ -1,11 +1,12 @@
 //! The sizes of an encoder, as Hugging Face's `config.json` of a BERT model states them.
 
 use base::setting::InvalidSetting;
+use batch::family::Family;
 use serde::{Deserialize, Serialize};
 
 use crate::range::{self, BELOW_ONE, DROPOUT};
 
-/// Sizes and rates of a BERT encoder; field names are those of `transformers.BertConfig`.
+/// Sizes and rates of an encoder as BERT's; field names are those of `transformers.BertConfig`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -19,7 +20,7 @@ pub struct Config {
     pub num_attention_heads: usize,
     /// Width of the feed-forward layer (i).
     pub intermediate_size: usize,
-    /// Positions that have an embedding: the longest row.
+    /// Positions that have an embedding: the longest row. Files of RoBERTa's count those in front of its first one, too.
     pub max_position_embeddings: usize,
     /// Segments that have an embedding.
     pub type_vocab_size: usize,
@@ -33,6 +34,9 @@ pub struct Config {
     pub layer_norm_eps: f64,
     /// Id of the padding token, recorded for other readers of the checkpoint; engraft computes none, unless rows say that it is to be read.
     pub pad_token_id: u32,
+    /// Whose files it is kept in; a file of BERT's says nothing. It changes nothing of what is computed.
+    #[serde(default, skip_serializing_if = "Family::is_bert")]
+    pub family: Family,
 }
 
 impl Config {
@@ -93,6 +97,7 @@ pub(crate) mod tests {
             initializer_range: 0.2,
             layer_norm_eps: 1e-12,
             pad_token_id: 0,
+            family: Family::Bert,
         }
     }
 

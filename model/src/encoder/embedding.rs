@@ -13,7 +13,8 @@ use crate::params::{Init, Params, Spec};
 
 /// The table of token embeddings among the parameters.
 pub(crate) const TOKEN: &str = "embeddings.word_embeddings.weight";
-const POSITION: &str = "embeddings.position_embeddings.weight";
+/// The table of position embeddings among the parameters.
+pub(crate) const POSITION: &str = "embeddings.position_embeddings.weight";
 const SEGMENT: &str = "embeddings.token_type_embeddings.weight";
 const NORM: &str = "embeddings.LayerNorm";
 

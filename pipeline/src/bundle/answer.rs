@@ -74,7 +74,7 @@ impl Answering {
             predictor = predictor.with_gates(Mask::read(mask)?)?;
         }
         let vocabulary = vocabulary::of_folder(folder, None)?;
-        encoder::fits(vocabulary.size(), predictor.config())
+        encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
             .with_context(|| format!("{}: the folder's files are not of one model", folder.display()))?;
         let (maps, told) = (&predictor.outline().knowledge, &file.knowledge);
         anyhow::ensure!(

@@ -47,7 +47,8 @@ pub(crate) fn seen(
         predictor = predictor.with_gates(Mask::read(mask)?)?;
     }
     let vocabulary = vocabulary::of_folder(folder, None)?;
-    encoder::fits(vocabulary.size(), predictor.config()).with_context(|| folder.display().to_string())?;
+    encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
+        .with_context(|| folder.display().to_string())?;
     let most = predictor.config().max_position_embeddings;
     let mut rows = Framed::new(Frame { special: vocabulary.special(), most, cut: Cut::Longest })?;
     push(&vocabulary, input, PairOrder::AsGiven, &mut rows)?;

@@ -276,6 +276,7 @@ fn put(to: &mut String, what: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use batch::family::Family;
     use serde_json::json;
 
     const HOSTILE: &str = "<img src=x> | `a` \"\n---\n# b";
@@ -294,6 +295,7 @@ mod tests {
             initializer_range: 0.02,
             layer_norm_eps: 1e-12,
             pad_token_id: 0,
+            family: Family::Bert,
         }
     }
 

@@ -103,7 +103,8 @@ impl Encoding {
         );
         let vocabulary = vocabulary::of_folder(folder, how.vocabulary)?;
         let (config, params) = (loaded.config, loaded.params.freeze(|_| true));
-        encoder::fits(vocabulary.size(), &config).with_context(|| folder.display().to_string())?;
+        encoder::fits(vocabulary.size(), vocabulary.special(), &config)
+            .with_context(|| folder.display().to_string())?;
         let most = most(how, config.max_position_embeddings, config.max_position_embeddings)?;
         let encoder = Encoder::new(&config, &params)?;
         let pool = Pool::new(how.pooling, &params, "")?;
@@ -116,7 +117,8 @@ impl Encoding {
         let predictor = Predictor::load(folder, &Device::Cpu)?;
         let file = TaskFile::read(folder)?;
         let vocabulary = vocabulary::of_folder(folder, how.vocabulary)?;
-        encoder::fits(vocabulary.size(), predictor.config()).with_context(|| folder.display().to_string())?;
+        encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
+            .with_context(|| folder.display().to_string())?;
         let most = most(how, file.max_tokens, predictor.config().max_position_embeddings)?;
         let lengths = BTreeSet::from([most]);
         let known = |told| Known::open(&file, told, &lengths, vocabulary.clone(), around);

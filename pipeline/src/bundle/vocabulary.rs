@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use base::whole::write_whole;
 use model::checkpoint::digests::VOCABULARY_FILES as FILES;
 use serde_json::{Value, json};
-use tasks::token::encode::{Case, Vocabulary};
+use tasks::token::encode::{Case, Vocabulary, names_of_special, one_file};
 use tasks::token::rule::{Rule, Said};
 
 /// What `AutoTokenizer` reads beside the vocabulary.
@@ -15,19 +15,19 @@ pub(crate) use model::checkpoint::digests::TOKENIZER_FILE as CONFIG;
 /// Entries with capitals that a lower-casing vocabulary may have; BERT's have none, and a cased one a third of all.
 const OUT_OF_REACH: f64 = 0.01;
 
-/// Puts a vocabulary, read with `rule`, into a model's folder so that `transformers.AutoTokenizer` reads it alike. `most` is the number
-/// of positions.
+/// Puts a vocabulary, which lies at `path`, into a model's folder so that `transformers.AutoTokenizer` reads it alike. `most` is the number of
+/// positions.
 ///
 /// # Errors
 /// When a file cannot be read or written.
-pub(crate) fn add(folder: &Path, vocabulary: &Path, rule: Rule, most: usize) -> anyhow::Result<()> {
-    let is_json = is_json(vocabulary);
-    let bytes = std::fs::read(vocabulary).with_context(|| vocabulary.display().to_string())?;
-    write_whole(&folder.join(FILES[usize::from(!is_json)]), &bytes)?;
+pub(crate) fn add(folder: &Path, path: &Path, vocabulary: &Vocabulary, most: usize) -> anyhow::Result<()> {
+    let (is_json, rule) = (is_json(path), vocabulary.rule());
+    write_whole(&folder.join(FILES[usize::from(!is_json)]), &one_file(path)?)?;
     let mut said = if is_json {
+        let [pad, unk, cls, sep, mask] = names_of_special(vocabulary.special().family);
         // A class for any tokenizer.json does not know which tokens are special.
         json!({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": most,
-               "pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"})
+               "pad_token": pad, "unk_token": unk, "cls_token": cls, "sep_token": sep, "mask_token": mask})
     } else {
         json!({"tokenizer_class": "BertTokenizer", "do_lower_case": rule.lowercase, "model_max_length": most})
     };
@@ -50,9 +50,9 @@ pub(crate) fn find(folder: &Path) -> anyhow::Result<PathBuf> {
     let found = FILES.iter().map(|name| folder.join(name)).find(|path| path.symlink_metadata().is_ok());
     let found = found.with_context(|| {
         format!(
-            "{}: neither {} is there; name the vocabulary with --vocabulary FILE",
+            "{}: none of {} is there; name the vocabulary with --vocabulary FILE",
             folder.display(),
-            FILES.join(" nor ")
+            FILES.join(", ")
         )
     })?;
     // A pipe might never say anything.

@@ -266,7 +266,7 @@ fine-tuning, from --config, --data and --out; other models need none of these.")
         #[arg(long, value_name = "FILE")]
         mask: Option<PathBuf>,
     },
-    /// Encodes texts as vectors with any BERT checkpoint: one text or JSON object per input line, one JSON object per output line
+    /// Encodes texts as vectors with any checkpoint of BERT or RoBERTa: one text or JSON object per input line, one JSON object per output line
     #[command(after_help = "\
 Examples:
   engraft encode out/retrain/model texts.txt > vectors.jsonl

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use batch::family::Family;
 use model::Device;
 use model::checkpoint::{PADDING, digests, is_padded};
 use model::encoder::Encoder;
 use model::encoder::config as sizes;
 use model::params::Params;
 use serde::{Deserialize, Serialize};
-use tasks::token::encode::Case;
+use tasks::token::encode::{Case, Special};
 
 use super::location::{Location, Place, Places};
 use super::vocabulary;
@@ -29,7 +30,7 @@ pub(crate) const MODEL: &str = "model";
 pub(crate) enum Config {
     /// A published model, or one of engraft's.
     Checkpoint {
-        /// A BERT folder in Hugging Face's layout, or a `model` folder written by engraft. The first has `config.json`, and `model.safetensors`,
+        /// A folder of BERT or RoBERTa in Hugging Face's layout, or a `model` folder written by engraft. The first has `config.json`, and `model.safetensors`,
         /// the files of `model.safetensors.index.json` or `pytorch_model.bin`; the second must match its `digests.json`. The vocabulary is its
         /// own unless `vocabulary.file` names one, which is then compared with it entry by entry (`vocabulary.contradiction`); its embedding
         /// table may be padded (docs/formats.md, Model folders).
@@ -55,7 +56,7 @@ impl Config {
     /// When it names a place that is invalid.
     pub(crate) fn sizes(&self, places: &Places<'_>) -> anyhow::Result<Option<sizes::Config>> {
         Ok(match (self, Base::new(self, places)?) {
-            (Config::Fresh(fresh), _) => Some(fresh.sizes(1, 0)),
+            (Config::Fresh(fresh), _) => Some(fresh.sizes(1, 0, Family::Bert)),
             // A folder that is not there, or damaged, is told by who reads it.
             (_, Base::Checkpoint(Place::Outside { path, .. })) => model::checkpoint::sizes(&path).ok(),
             _ => None,
@@ -123,13 +124,13 @@ impl Fresh {
     /// Names the first that is out of its range.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         // Whatever the vocabulary comes to.
-        self.sizes(1, 0).check().map_err(|error| anyhow::anyhow!("encoder.{error}"))?;
+        self.sizes(1, 0, Family::Bert).check().map_err(|error| anyhow::anyhow!("encoder.{error}"))?;
         // A triple has four special tokens and three names.
         whole("encoder.max_position_embeddings", self.max_position_embeddings as u64, 8..=u64::MAX)
     }
 
-    /// The sizes of an encoder for a vocabulary of so many entries.
-    fn sizes(&self, vocab_size: usize, pad_token_id: u32) -> sizes::Config {
+    /// The sizes of an encoder for a vocabulary of so many entries; of RoBERTa's as `roberta-base` has the others.
+    fn sizes(&self, vocab_size: usize, pad_token_id: u32, family: Family) -> sizes::Config {
         let Self { hidden_size, num_hidden_layers, num_attention_heads, intermediate_size, .. } = *self;
         sizes::Config {
             vocab_size,
@@ -138,12 +139,13 @@ impl Fresh {
             num_attention_heads,
             intermediate_size,
             max_position_embeddings: self.max_position_embeddings,
-            type_vocab_size: 2,
+            type_vocab_size: if family.is_bert() { 2 } else { 1 },
             hidden_dropout_prob: self.hidden_dropout_prob,
             attention_probs_dropout_prob: self.attention_probs_dropout_prob,
             initializer_range: 0.02,
-            layer_norm_eps: 1e-12,
+            layer_norm_eps: if family.is_bert() { 1e-12 } else { 1e-5 },
             pad_token_id,
+            family,
         }
     }
 }
@@ -157,12 +159,18 @@ pub(crate) enum Base {
     Stage(String),
 }
 
-/// Refuses an encoder that was made for another vocabulary: its ids would be other words, and nothing would tell. Its table of token embeddings may
+/// Refuses an encoder that was made for another vocabulary, or of a family that has others: its ids would be other words, and nothing would tell. Its table of token embeddings may
 /// have been padded, to a multiple of 8 or 64 as a rule; gives the number of rows that no token has.
 ///
 /// # Errors
-/// When their sizes differ by more than padding.
-pub(crate) fn fits(entries: usize, encoder: &sizes::Config) -> anyhow::Result<usize> {
+/// When their families differ, or their sizes by more than padding.
+pub(crate) fn fits(entries: usize, special: Special, encoder: &sizes::Config) -> anyhow::Result<usize> {
+    anyhow::ensure!(
+        special.family == encoder.family,
+        "the vocabulary is {} and the encoder {}: name the encoder's own vocabulary (vocabulary.file, --vocabulary FILE)",
+        special.family.vocabulary(),
+        encoder.family.name()
+    );
     anyhow::ensure!(
         is_padded(entries, encoder.vocab_size),
         "the vocabulary has {entries} entries and the encoder {} token ids (as many, or up to {} more that are padding): name the encoder's own vocabulary (vocabulary.file, --vocabulary FILE)",
@@ -265,7 +273,8 @@ impl Stage for Drawing {
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let vocabulary = self.vocabulary.load(context, self.case)?;
-        let sizes = self.fresh.sizes(vocabulary.size(), vocabulary.special().padding);
+        let special = vocabulary.special();
+        let sizes = self.fresh.sizes(vocabulary.size(), special.padding, special.family);
         sizes.check()?;
         let params = Params::fresh(&Encoder::specs(&sizes), self.fresh.seed, &Device::Cpu)?;
         let folder = context.out().join(MODEL);
@@ -274,7 +283,7 @@ impl Stage for Drawing {
         crate::bundle::vocabulary::add(
             &folder,
             &self.vocabulary.path(context)?,
-            vocabulary.rule(),
+            &vocabulary,
             sizes.max_position_embeddings,
         )?;
         digests::seal(&folder)?;

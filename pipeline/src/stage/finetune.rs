@@ -128,8 +128,8 @@ impl Finetune {
 fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow::Result<()> {
     let folder = context.out().join(MODEL);
     let max_tokens = of.iter().map(|of| of.max_tokens).max().unwrap_or(tried.fixed.max_tokens);
-    let rule = tried.vocabulary.load(context, tried.case)?.rule();
-    vocabulary_file::add(&folder, &tried.vocabulary.path(context)?, rule, max_tokens)?;
+    let vocabulary = tried.vocabulary.load(context, tried.case)?;
+    vocabulary_file::add(&folder, &tried.vocabulary.path(context)?, &vocabulary, max_tokens)?;
     let task = |of: &steps::Task<'_>| task_file::Task {
         name: of.name.to_owned(),
         asked: of.benchmark.asked(),

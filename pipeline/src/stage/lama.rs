@@ -159,12 +159,15 @@ struct Asked {
 fn tokens(sentence: &str, vocabulary: &Vocabulary) -> anyhow::Result<(Vec<u32>, Option<usize>)> {
     let special = vocabulary.special();
     let (mut ids, mut first) = (vec![special.cls], None);
+    let masks = sentence.matches(MASK).count();
     for (place, piece) in sentence.split(MASK).enumerate() {
         if place > 0 {
             first.get_or_insert(ids.len());
             ids.push(special.blank);
         }
-        ids.extend(vocabulary.encode(piece)?);
+        // The mask of RoBERTa takes the space in front of it.
+        let has_space = !special.family.is_bert() && place < masks;
+        ids.extend(vocabulary.encode(if has_space { piece.trim_end() } else { piece })?);
     }
     ids.push(special.sep);
     Ok((ids, first))
@@ -179,7 +182,7 @@ fn askable(
 ) -> anyhow::Result<(Vec<Asked>, Step)> {
     let (mut asked, mut step) = (vec![], Step::new("facts asked"));
     for fact in facts {
-        let object = vocabulary.encode(&fact.object)?;
+        let object = vocabulary.encode(&vocabulary.within(&fact.object))?;
         let [object] = object[..] else {
             step.drop("an object of several tokens", 1);
             continue;
@@ -301,7 +304,7 @@ impl Stage for Asking {
         context.record("funnel", serde_json::to_value(&funnel)?);
         let folder = self.base.folder(context)?;
         let filler = Filler::load(&folder, &self.compute.device(context)?)?;
-        let padded = encoder::fits(vocabulary.size(), filler.config())?;
+        let padded = encoder::fits(vocabulary.size(), vocabulary.special(), filler.config())?;
         self.vocabulary.0.belongs(&vocabulary, &folder)?;
         context.record("padded_rows", padded);
         // Rows of the table that no token has are no answers.
@@ -340,7 +343,7 @@ fn allowed(file: &std::path::Path, vocabulary: &Vocabulary) -> anyhow::Result<Ha
         .with_context(|| format!("{}: cannot read it; expected a word a line", file.display()))?;
     let mut words = HashSet::new();
     for word in text.lines().map(str::trim).filter(|word| !word.is_empty()) {
-        if let [id] = vocabulary.encode(word)?[..] {
+        if let [id] = vocabulary.encode(&vocabulary.within(word))?[..] {
             words.insert(id);
         }
     }

@@ -170,11 +170,11 @@ impl Answered {
 
 /// Refuses names of which two and a relation's make a row that is longer than the encoder's positions.
 fn room(encoder: &Encoder, positions: usize) -> anyhow::Result<()> {
-    let layout = encoder.layout;
+    let (layout, family) = (encoder.layout, encoder.special.family);
     let (entities, relations) = (&encoder.entities.counts, &encoder.relations.counts);
     let longest = match layout.form {
-        Form::Slotted => layout.longest(),
-        Form::Packed => longest_packed(layout.limits, entities, relations),
+        Form::Slotted => layout.longest(family),
+        Form::Packed => longest_packed(layout.limits, entities, relations, family),
     };
     anyhow::ensure!(
         longest <= positions,
@@ -286,7 +286,7 @@ impl Stage for Ranking {
         self.shards.vocabulary.belongs(&made.vocabulary, &folder)?;
         let device = self.compute.device(context)?;
         let sizes = model::checkpoint::sizes(&folder)?;
-        super::encoder::fits(made.vocabulary.size(), &sizes)?;
+        super::encoder::fits(made.vocabulary.size(), made.vocabulary.special(), &sizes)?;
         room(&encoder, sizes.max_position_embeddings)?;
         let samples = (self.config.classification)
             .then(|| classify::Drawn::new(self, &graph, &asked, context))

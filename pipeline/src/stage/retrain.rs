@@ -365,9 +365,14 @@ impl Stage for Retrain {
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         self.train(context, &Index::read(context.artifact("shards")?)?, Role::Lead)?;
         let (source, case) = (&self.from.shards.vocabulary, self.from.shards.case);
-        let rule = source.load(context, case)?.rule();
+        let vocabulary = source.load(context, case)?;
         let most = model::checkpoint::sizes(&context.out().join(MODEL))?.max_position_embeddings;
-        crate::bundle::vocabulary::add(&context.out().join(MODEL), &source.path(context)?, rule, most)?;
+        crate::bundle::vocabulary::add(
+            &context.out().join(MODEL),
+            &source.path(context)?,
+            &vocabulary,
+            most,
+        )?;
         model::checkpoint::digests::seal(&context.out().join(MODEL))?;
         self.card(context)?;
         record(context, context.out())

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use batch::family::Family;
 use batch::task::{Material, Task};
 use kg::split::{self, Part, View};
 use kg::table::Graph;
@@ -252,11 +253,16 @@ impl Made {
 }
 
 /// Tokens of the longest row that any three of these names make, one behind the other.
-pub(super) fn longest_packed(limits: Limits, entities: &EncodeCounts, relations: &EncodeCounts) -> usize {
+pub(super) fn longest_packed(
+    limits: Limits,
+    entities: &EncodeCounts,
+    relations: &EncodeCounts,
+    family: Family,
+) -> usize {
     let most = |of: &EncodeCounts, limit: usize| {
         of.lengths.keys().next_back().map_or(1, |&length| length.clamp(1, limit))
     };
-    2 * most(entities, limits.node) + most(relations, limits.edge) + 4
+    2 * most(entities, limits.node) + most(relations, limits.edge) + family.special_tokens(3)
 }
 
 /// What stands in for a source: the names of subjects and objects may have a higher level than what is stated of them.
@@ -284,7 +290,9 @@ impl Shards {
         if !self.draws_anew() || index.layout.form == Form::Slotted {
             return index.longest();
         }
-        longest_packed(index.layout.limits, &index.entity_texts, &index.relation_texts).max(index.longest())
+        let family = index.tokenizer.special.family;
+        longest_packed(index.layout.limits, &index.entity_texts, &index.relation_texts, family)
+            .max(index.longest())
     }
 
     /// Whether later epochs have negatives of their own.

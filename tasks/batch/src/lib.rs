@@ -1,6 +1,7 @@
 //! What a trainer takes: batches of one task, rows of tokens and semantic maps as plain row-major arrays, ready to become tensors. No file, no
 //! tensor library.
 
+pub mod family;
 pub mod maps;
 pub mod pack;
 pub mod rows;

@@ -1,5 +1,6 @@
 //! Where the columns of a triple stand in a row, and what the row tells of them besides their tokens.
 
+use batch::family::Family;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -35,7 +36,7 @@ pub enum Form {
     /// `[CLS] subject [SEP] relation [SEP] object [SEP]`, concatenated without gaps.
     #[default]
     Packed,
-    /// The same with each column padded to its limit: 2 node + edge + 4 positions, whatever the triple.
+    /// The same with each column padded to its limit: 2 node + edge + 4 positions (RoBERTa: 6), whatever the triple.
     Slotted,
 }
 
@@ -85,10 +86,23 @@ impl Layout {
         }
     }
 
-    /// Positions of the longest row: three columns, `[CLS]` and three separators.
+    /// Positions of the longest row: three columns and the special tokens around them.
     #[must_use]
-    pub fn longest(&self) -> usize {
-        Slot::ALL.map(|slot| self.width(slot) + 1).iter().sum::<usize>() + 1
+    pub fn longest(&self, family: Family) -> usize {
+        Slot::ALL.map(|slot| self.width(slot)).iter().sum::<usize>() + family.special_tokens(3)
+    }
+
+    /// Whether the columns of such a layout can be told to an encoder of this family.
+    ///
+    /// # Errors
+    /// When they are to have segments and it knows one alone.
+    pub fn fits(&self, family: Family) -> Result<(), Error> {
+        match (self.token_types, family) {
+            (TokenTypes::ByColumn, Family::Roberta) => Err(Error::unfit(
+                "token_types is \"by_column\", but RoBERTa has one segment: set it to \"zero\"",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The token type of a column and of the separator after it.
@@ -106,7 +120,9 @@ mod tests {
         let json = r#"{"form":"slotted","token_types":"by_column","blanks":"whole_slot","limits":{"node":100,"edge":10}}"#;
         let layout: Layout = serde_json::from_str(json).unwrap();
         assert_eq!(serde_json::to_string(&layout).unwrap(), json);
-        assert_eq!(layout.longest(), 214);
+        assert_eq!((layout.longest(Family::Bert), layout.longest(Family::Roberta)), (214, 216));
+        let error = layout.fits(Family::Roberta).unwrap_err().to_string();
+        assert!(layout.fits(Family::Bert).is_ok() && error.contains("one segment"), "{error}");
         layout.check().unwrap();
         let error = Layout { form: Form::Packed, ..layout }.check().unwrap_err().to_string();
         assert!(error.contains("set form to \"slotted\""), "{error}");

@@ -169,8 +169,7 @@ impl Masker {
     pub fn new(vocabulary: &Vocabulary, rates: Rates, unit: Unit, seed: RngKey) -> Result<Self, Error> {
         rates.check()?;
         let special = vocabulary.special();
-        let Special { padding, unknown, cls, sep, blank } = special;
-        let mut never = [padding, unknown, cls, sep, blank];
+        let mut never = special.all();
         never.sort_unstable();
         let drawable = (vocabulary.size() - never.len()) as u64;
         let seed = seed.named("masked_lm");

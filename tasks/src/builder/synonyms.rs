@@ -137,6 +137,7 @@ mod tests {
     use super::*;
     use crate::builder::{Blanks, Form, Limits};
     use crate::names::tests::of;
+    use batch::family::Family;
 
     fn texts(names: &Names, place: u32) -> (u32, &str) {
         let name = names.get(place);
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_row_has_both_names_each_cut_for_itself() {
-        let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
+        let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4, family: Family::Bert };
         let limits = Limits { node: 3, edge: 1 };
         let layout =
             Layout { form: Form::Packed, token_types: TokenTypes::Zero, blanks: Blanks::TrueLength, limits };

@@ -2,6 +2,7 @@
 
 use base::read::ReadError;
 use base::setting::InvalidSetting;
+use batch::family::Family;
 use batch::maps::expand::Map;
 use batch::maps::sample::Row;
 use batch::rows::Rows;
@@ -56,7 +57,7 @@ pub enum Cut {
 /// How rows are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// Ids of `[CLS]` and `[SEP]`.
+    /// The special tokens, and how they part two texts.
     pub special: Special,
     /// Most tokens of a row, special ones included.
     pub most: usize,
@@ -109,14 +110,15 @@ impl Framed {
     /// Rows from now on have at most so many tokens.
     ///
     /// # Errors
-    /// When a row has no room for a pair: three special tokens and one of each text.
+    /// When a row has no room for a pair: the special tokens and one of each text.
     pub fn set_most(&mut self, most: usize) -> Result<(), InvalidSetting> {
-        if most < 5 {
-            return Err(InvalidSetting::new(
-                "most",
-                most,
-                "at least 5 tokens a row: `[CLS] a [SEP] b [SEP]`",
-            ));
+        let least = self.special_of_pair() + 2;
+        if most < least {
+            let row = match self.frame.special.family {
+                Family::Bert => "[CLS] a [SEP] b [SEP]",
+                Family::Roberta => "<s> a </s></s> b </s>",
+            };
+            return Err(InvalidSetting::new("most", most, format!("at least {least} tokens a row: `{row}`")));
         }
         self.frame.most = most;
         Ok(())
@@ -149,7 +151,7 @@ impl Framed {
         self.cuts.tokens += cut as u64;
     }
 
-    /// Adds `[CLS] a [SEP] b [SEP]`, of which `b [SEP]` is of segment 1.
+    /// Adds `[CLS] a [SEP] b [SEP]`, of which `b [SEP]` is of segment 1; of RoBERTa `<s> a </s></s> b </s>`, all of segment 0.
     pub fn pair(&mut self, a: &[u32], b: &[u32]) {
         let (of_a, of_b) = self.room(a, b);
         self.cut_pair(a, b, of_a, of_b);
@@ -161,15 +163,21 @@ impl Framed {
         self.cut_pair(b, a, of_b, of_a);
     }
 
+    /// Special tokens of a row with two texts.
+    fn special_of_pair(&self) -> usize {
+        self.frame.special.family.special_tokens(2)
+    }
+
     /// How many tokens of two texts stay in a row.
     fn room(&self, a: &[u32], b: &[u32]) -> (usize, usize) {
-        room(self.frame.most - 3, a.len(), b.len(), self.frame.cut)
+        room(self.frame.most - self.special_of_pair(), a.len(), b.len(), self.frame.cut)
     }
 
     fn cut_pair(&mut self, a: &[u32], b: &[u32], of_a: usize, of_b: usize) {
-        let Special { cls, sep, .. } = self.frame.special;
-        let first = std::iter::once(cls).chain(a[..of_a].iter().copied()).chain([sep]).map(|id| (id, 0));
-        let second = b[..of_b].iter().copied().chain([sep]).map(|id| (id, 1));
+        let Special { cls, sep, family, .. } = self.frame.special;
+        let between = std::iter::repeat_n(sep, family.between());
+        let first = std::iter::once(cls).chain(a[..of_a].iter().copied()).chain(between).map(|id| (id, 0));
+        let second = b[..of_b].iter().copied().chain([sep]).map(|id| (id, family.segment(1)));
         self.rows.push(first.chain(second));
         self.count(a.len() + b.len() - of_a - of_b);
     }
@@ -212,7 +220,22 @@ mod tests {
     use super::*;
     use crate::token::encode::Case;
 
-    const SPECIAL: Special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
+    const SPECIAL: Special =
+        Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4, family: Family::Bert };
+
+    #[test]
+    fn a_pair_of_robertas_has_four_special_tokens_and_one_segment() {
+        let special = Special { family: Family::Roberta, ..SPECIAL };
+        let frame = |most: usize| Framed::new(Frame { special, most, cut: Cut::Longest });
+        let mut rows = frame(9).unwrap();
+        rows.pair(&[7, 8], &[9]);
+        rows.pair(&[7, 8, 9, 10], &[11, 12, 13, 14]);
+        rows.single(&[7]);
+        assert_eq!(rows.rows.ids, [2, 7, 8, 3, 3, 9, 3, 2, 7, 8, 9, 3, 3, 11, 12, 3, 2, 7, 3]);
+        assert_eq!((rows.rows.types, rows.cuts.tokens), (vec![0; 19], 3));
+        let error = frame(5).unwrap_err().to_string();
+        assert!(error.contains("at least 6 tokens a row: `<s> a </s></s> b </s>`"), "{error}");
+    }
 
     fn framed(most: usize, cut: Cut) -> Framed {
         Framed::new(Frame { special: SPECIAL, most, cut }).unwrap()

@@ -62,6 +62,8 @@ impl WordTexts {
             }
             starts.push(words.len());
         }
+        let different: Vec<_> = different.into_iter().map(|word| vocabulary.within(word)).collect();
+        let different: Vec<&str> = different.iter().map(AsRef::as_ref).collect();
         Ok(Self { texts: Texts::new(vocabulary, &different, limit)?, words, starts })
     }
 

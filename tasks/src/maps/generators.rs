@@ -201,13 +201,18 @@ impl<'a> Generator<'a> {
         let texts: Vec<Text<'_>> = std::iter::once(first).chain(second).collect();
         let kept = self.cut(&texts);
         let mut sample = Sample::default();
-        push(&mut sample, self.from.special.cls, 0, NO_WORD);
-        for (segment, (text, &words)) in (0..).zip(texts.iter().zip(&kept)) {
+        let Special { cls, sep, family, .. } = self.from.special;
+        push(&mut sample, cls, 0, NO_WORD);
+        for (number, (text, &words)) in texts.iter().zip(&kept).enumerate() {
+            // RoBERTa has no second segment, and as many separators more between two texts.
+            let segment = i8::from(number > 0 && family.is_bert());
+            let more = if number > 0 { family.between() - 1 } else { 0 };
+            (0..more).for_each(|_| push(&mut sample, sep, segment, NO_WORD));
             for word in 0..words {
                 let (_, ids) = text.spelt.get(word).unwrap_or_default();
                 push_word(&mut sample, ids, segment);
             }
-            push(&mut sample, self.from.special.sep, segment, NO_WORD);
+            push(&mut sample, sep, segment, NO_WORD);
         }
         sample.real = short(sample.input_ids.len());
         let entities = self.mark(&texts, &kept, &mut sample);
@@ -227,7 +232,8 @@ impl<'a> Generator<'a> {
 
     /// How many words of each text stay: the longer one gives up its last word until both fit, of equal ones the second.
     fn cut(&mut self, texts: &[Text<'_>]) -> Vec<usize> {
-        let room = self.from.limits.tokens.saturating_sub(1 + texts.len());
+        let special = self.from.special.family.special_tokens(texts.len());
+        let room = self.from.limits.tokens.saturating_sub(special);
         let mut kept: Vec<usize> = texts.iter().map(|text| text.spelt.len()).collect();
         let length = |kept: &[usize], text: usize| texts[text].spelt.subwords(kept[text]);
         let sum = |kept: &[usize]| (0..texts.len()).map(|text| length(kept, text)).sum::<usize>();
@@ -394,9 +400,11 @@ fn mark_phrases(texts: &[Text<'_>], kept: &[usize], sample: &mut Sample) {
 mod tests {
     use super::*;
     use crate::maps::auxiliary::tests::square;
+    use batch::family::Family;
     use batch::maps::sample::Pairs;
 
-    const SPECIAL: Special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
+    const SPECIAL: Special =
+        Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4, family: Family::Bert };
 
     /// As many subwords as the word has letters beyond the second, at least one.
     fn spell(word: &str) -> Result<Vec<u32>, Error> {

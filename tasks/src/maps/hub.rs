@@ -91,6 +91,7 @@ fn whole(index: &Index) -> Whole {
 mod tests {
     use std::collections::BTreeMap;
 
+    use batch::family::Family;
     use kg::split::Part;
 
     use super::super::generators::{Limits, Outcome};
@@ -123,7 +124,7 @@ mod tests {
             };
             (part, counts)
         };
-        let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
+        let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4, family: Family::Bert };
         let tokenizer = Tokenizer { blake3: "abc".to_owned(), size: 100, special };
         let limits = Limits { tokens: 64, terms: 2, auxiliary: 8 };
         let options = Options { limits, relevance: Some("def".to_owned()), graph: None };

@@ -223,6 +223,7 @@ mod tests {
     use crate::shard::index::Tokenizer;
     use crate::token::encode::Special;
     use base::self_check;
+    use batch::family::Family;
     use batch::maps::sample::example;
     use batch::maps::sample::{NO_WORD, Sample};
 
@@ -255,7 +256,7 @@ mod tests {
             let target = Target { folder, part: Part::Train, tokenizer: "abc", size, items_per_group: 7 };
             let mut writer = Writer::new(target, &samples).unwrap();
             (0..items).for_each(|item| writer.push(item).unwrap());
-            let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
+            let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4, family: Family::Bert };
             let tokenizer = Tokenizer { blake3: "abc".to_owned(), size: 100, special };
             let limits = Limits { tokens: 64, terms: 2, auxiliary: 8 };
             let options = Options { limits, relevance: Some("def".to_owned()), graph: None };

@@ -109,12 +109,16 @@ impl Spelt {
         Ok(())
     }
 
-    /// The words of `text` as `words` has split it, spelt by a vocabulary; those before are forgotten.
+    /// The words of `text` as `words` has split it, spelt by a vocabulary; those before are forgotten. Words that an entry of byte-level BPE has
+    /// parts of, as `).`, become one.
     ///
     /// # Errors
     /// When the tokenizer refuses the text, or splits it into other words.
-    pub fn read(&mut self, speller: &mut Speller<'_>, text: &str, words: &Words) -> Result<(), Error> {
+    pub fn read(&mut self, speller: &mut Speller<'_>, text: &str, words: &mut Words) -> Result<(), Error> {
         match speller.vocabulary.splits() {
+            None if !speller.vocabulary.special().family.is_bert() => {
+                self.bytes(speller.vocabulary, text, words)
+            }
             None => self.aligned(speller.vocabulary, text, words),
             Some(vocabulary) if vocabulary != words.case() => {
                 let words = words.case();
@@ -126,6 +130,41 @@ impl Spelt {
                 words.iter().try_for_each(|word| self.push(word.letters, speller.spell(word.letters)?))
             }
         }
+    }
+
+    /// The same for byte-level BPE. What stands in no word, as a second space, belongs to the word behind it, or to the last.
+    fn bytes(&mut self, vocabulary: &Vocabulary, text: &str, words: &mut Words) -> Result<(), Error> {
+        self.clear();
+        let subwords = vocabulary.encode_placed(text)?;
+        let mut goes_on = vec![false; words.len()];
+        let mut covers = Vec::with_capacity(subwords.len());
+        for subword in &subwords {
+            let cover = cover(words, &subword.bytes);
+            goes_on[(cover.start + 1).min(cover.end)..cover.end].fill(true);
+            covers.push(cover);
+        }
+        words.join(|word| goes_on[word]);
+        // The number that each word has now.
+        let now: Vec<usize> = goes_on
+            .iter()
+            .scan(0, |number, goes_on| {
+                *number += usize::from(!goes_on);
+                Some(*number - 1)
+            })
+            .collect();
+        let mut ids = vec![vec![]; words.len()];
+        let mut word = words.len().saturating_sub(1);
+        for (subword, cover) in subwords.iter().zip(&covers).rev() {
+            word = if cover.is_empty() { word } else { now[cover.start] };
+            if let Some(ids) = ids.get_mut(word) {
+                ids.push(subword.id);
+            }
+        }
+        for (word, ids) in words.iter().zip(&mut ids) {
+            ids.reverse();
+            self.push(word.letters, ids)?;
+        }
+        Ok(())
     }
 
     /// The same for a vocabulary of which it is not known how it splits texts.
@@ -241,6 +280,7 @@ pub fn phrases(words: &Words, annotated: &[Range<usize>]) -> Vec<Range<usize>> {
 #[expect(clippy::single_range_in_vec_init, reason = "most mentions have one piece")]
 pub(crate) mod tests {
     use super::*;
+    use crate::token::bpe;
     use crate::token::encode::Case;
     use text::Labels;
 
@@ -272,7 +312,7 @@ pub(crate) mod tests {
         let text = "Chest-painful \u{301}É\u{301}!, ab ☃\u{a0}中 \u{200b}ab";
         let mut spelt = Spelt::default();
         let mut speller = Speller::new(&vocabulary);
-        spelt.read(&mut speller, text, &split(text, Case::Uncased)).unwrap();
+        spelt.read(&mut speller, text, &mut split(text, Case::Uncased)).unwrap();
         let words: Vec<&str> = (0..spelt.len()).map(|word| spelt.get(word).unwrap().0).collect();
         assert_eq!(words, ["chest", "-", "painful", "e", "!", ",", "ab", "☃", "中", "ab"]);
         let ids: Vec<u32> = (0..spelt.len()).flat_map(|word| spelt.get(word).unwrap().1.to_vec()).collect();
@@ -282,7 +322,7 @@ pub(crate) mod tests {
         let mut aligned = Spelt::default();
         aligned.aligned(&vocabulary, text, &split(text, Case::Uncased)).unwrap();
         assert_eq!(spelt, aligned);
-        spelt.read(&mut speller, " ", &split(" ", Case::Uncased)).unwrap();
+        spelt.read(&mut speller, " ", &mut split(" ", Case::Uncased)).unwrap();
         assert!(spelt.is_empty() && spelt.get(0).is_none());
     }
 
@@ -303,7 +343,7 @@ pub(crate) mod tests {
                 |c: &char| u32::from(*c).is_multiple_of(61) || !alike.iter().any(|block| block.contains(c));
             for chunk in ('\0'..='\u{323af}').filter(is_one).collect::<Vec<_>>().chunks(64) {
                 let text: String = chunk.iter().map(|c| format!("a{c}b {c}{c}é{c}\u{301}. ")).collect();
-                spelt.read(&mut speller, &text, &split(&text, case)).unwrap();
+                spelt.read(&mut speller, &text, &mut split(&text, case)).unwrap();
                 assert_eq!(spelt.ids, vocabulary.encode(&text).unwrap(), "{text:?} {case:?}");
             }
         }
@@ -332,7 +372,8 @@ pub(crate) mod tests {
         let error = spelt.aligned(&vocabulary, "chest", &split("chest pain", Case::Uncased)).unwrap_err();
         assert!(error.to_string().contains("expected \"pain\""), "{error}");
         let mut speller = Speller::new(&vocabulary);
-        let error = spelt.read(&mut speller, "chest", &split("chest", Case::Cased)).unwrap_err().to_string();
+        let error =
+            spelt.read(&mut speller, "chest", &mut split("chest", Case::Cased)).unwrap_err().to_string();
         assert!(error.contains("words are Cased and the vocabulary is Uncased"), "{error}");
         assert!(spelt.push("x", &[]).unwrap_err().to_string().contains("\"x\""));
     }
@@ -361,5 +402,37 @@ pub(crate) mod tests {
         ];
         assert_eq!(found, expected);
         assert_eq!(phrases(&words, &[0..6, 6..10, 12..13, 13..30]), [0..2, 2..3, 3..8]);
+    }
+
+    #[test]
+    fn words_that_an_entry_crosses_are_one() {
+        let vocabulary = bpe::tests::load(&bpe::tests::folder()).unwrap();
+        let mut speller = Speller::new(&vocabulary);
+        let mut spelt = Spelt::default();
+        let mut read = |text: &str| {
+            let mut words = split(text, Case::Cased);
+            spelt.read(&mut speller, text, &mut words).unwrap();
+            let tokens = |ids: &[u32]| {
+                ids.iter().map(|id| vocabulary.token(*id).unwrap()).collect::<Vec<_>>().join(" ")
+            };
+            let found: Vec<(String, String)> = (0..spelt.len())
+                .map(|word| spelt.get(word).map(|(letters, ids)| (letters.to_owned(), tokens(ids))).unwrap())
+                .collect();
+            let places: Vec<_> = words.iter().map(|word| text[word.bytes].to_owned()).collect();
+            assert_eq!(places.len(), spelt.len());
+            let all: Vec<u32> =
+                (0..spelt.len()).flat_map(|word| spelt.get(word).unwrap().1.to_vec()).collect();
+            assert!(spelt.is_empty() || all == vocabulary.encode(text).unwrap(), "{text:?}");
+            found
+                .into_iter()
+                .zip(places)
+                .map(|((letters, tokens), place)| format!("{letters}|{tokens}|{place}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(read("(pain)."), ["(|(|(", "pain|pain|pain", ").|).|)."]);
+        assert_eq!(read("pain't  pain \n"), ["pain|pain|pain", "'t|'t|'t", "pain|Ġ Ġpain Ġ Ċ|pain"]);
+        assert_eq!(read("a\u{200b}é"), ["aé|a â Ģ ĭ Ã ©|a\u{200b}é"]);
+        assert_eq!(read(" \n"), [""; 0]);
+        assert_eq!(read("\u{2028} a"), ["a|â Ģ ¨ Ġ a|a"]);
     }
 }

@@ -49,8 +49,9 @@ impl Encoder {
     /// Encodes all names of a corpus.
     ///
     /// # Errors
-    /// When the tokenizer refuses one.
+    /// When the tokenizer refuses one, or the layout is none for a vocabulary of this family.
     pub fn new(corpus: &Corpus<'_>, vocabulary: &Vocabulary, layout: Layout) -> Result<Self, Error> {
+        layout.fits(vocabulary.special().family)?;
         Ok(Self {
             entities: vocabulary.encode_all(&corpus.entities, layout.limits.node)?,
             relations: vocabulary.encode_all(&corpus.relations, layout.limits.edge)?,

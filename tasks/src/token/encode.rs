@@ -1,13 +1,16 @@
-//! A WordPiece vocabulary from `vocab.txt` or `tokenizer.json`, and texts to token ids.
+//! A vocabulary, and texts to token ids: BERT's WordPiece from `vocab.txt` or `tokenizer.json`, RoBERTa's byte-level BPE from `vocab.json` with
+//! `merges.txt` or from `tokenizer.json`.
 //!
-//! What stands in a text never becomes a special token: `[SEP]` or `[MASK]` in it is text like any other, with both kinds of file
+//! What stands in a text never becomes a special token: `[SEP]` or `<mask>` in it is text like any other, with any kind of file
 //! (in `transformers`: `split_special_tokens=True`). Entries that a `tokenizer.json` adds without calling them special are looked for.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::Path;
 
 use base::read::ReadError;
+use batch::family::Family;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 use tokenizers::models::wordpiece::WordPiece;
@@ -17,8 +20,8 @@ use tokenizers::{Model, Tokenizer};
 pub use text::word::Case;
 
 use super::align::Subword;
-use super::json;
 use super::rule::Rule;
+use super::{bpe, json};
 use crate::Error;
 
 /// Most bytes of a vocabulary's file: some millions of entries.
@@ -40,14 +43,36 @@ pub struct Special {
     pub sep: u32,
     /// `[MASK]`: the blank.
     pub blank: u32,
+    /// Whose rows they stand in; a file says nothing of BERT's.
+    #[serde(default, skip_serializing_if = "Family::is_bert")]
+    pub family: Family,
 }
 
 impl Special {
-    /// All of them, as [`SPECIAL`] names them.
+    /// All ids, as [`names_of_special`] names them.
     #[must_use]
     pub fn all(self) -> [u32; 5] {
         [self.padding, self.unknown, self.cls, self.sep, self.blank]
     }
+}
+
+/// The special tokens of a family, in the order of [`SPECIAL`].
+#[must_use]
+pub fn names_of_special(family: Family) -> [&'static str; 5] {
+    match family {
+        Family::Bert => SPECIAL,
+        Family::Roberta => ["<pad>", "<unk>", "<s>", "</s>", "<mask>"],
+    }
+}
+
+/// The bytes of the vocabulary at `path` as one file: what is there, or the `tokenizer.json` of a `vocab.json` and its `merges.txt`.
+///
+/// # Errors
+/// When a file cannot be read, or is none of its kind.
+pub fn one_file(path: &Path) -> Result<Vec<u8>, Error> {
+    let bytes =
+        read(path).map_err(|error| Error::at(path, format!("cannot read the vocabulary: {error}"), ""))?;
+    if bpe::is_in_two_files(path) { bpe::whole(path, &bytes) } else { Ok(bytes) }
 }
 
 /// Ids with a hole or a repetition; `id` is the first that is not the next.
@@ -62,7 +87,7 @@ fn refused(text: &str, problem: &dyn std::fmt::Display) -> Error {
     Error::Unfit(format!("cannot encode {text:?}: {problem}"))
 }
 
-/// A WordPiece vocabulary ready to encode.
+/// A vocabulary ready to encode.
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
     tokenizer: Tokenizer,
@@ -75,13 +100,13 @@ pub struct Vocabulary {
 
 impl Vocabulary {
     /// Reads `vocab.txt` (one token per line; `rule`, or that of a case, decides on lower-casing) or, if the name ends in `.json`, a
-    /// `tokenizer.json` (which brings its own rule; `rule` is then not used, and [`Vocabulary::rule`] says what it is).
+    /// `tokenizer.json`, or `vocab.json` with the `merges.txt` beside it (which bring their own rule; `rule` is then not used, and
+    /// [`Vocabulary::rule`] says what it is).
     ///
     /// # Errors
     /// When the file cannot be read, is no vocabulary, or lacks a special token.
     pub fn load(path: &Path, rule: impl Into<Rule>) -> Result<Self, Error> {
-        let bytes = read(path)
-            .map_err(|error| Error::at(path, format!("cannot read the vocabulary: {error}"), ""))?;
+        let bytes = one_file(path)?;
         let is_json = path.extension().is_some_and(|e| e == "json");
         let (tokenizer, rule) = if is_json {
             let tokenizer = json::tokenizer(path, &bytes)?;
@@ -92,19 +117,23 @@ impl Vocabulary {
             (from_lines(path, &bytes, rule)?, rule)
         };
         let splits = Some(rule.case()).filter(|case| !is_json && Rule::from(*case) == rule);
+        let family = bpe::family(&tokenizer);
+        let names = names_of_special(family);
         let id = |token: &'static str| {
             let missing = || {
                 let problem = format!("the vocabulary has no {token}");
-                Error::at(path, problem, format!("BERT's {SPECIAL:?} must all be entries of it"))
+                Error::at(path, problem, format!("the special tokens {names:?} must all be entries of it"))
             };
             tokenizer.token_to_id(token).ok_or_else(missing)
         };
+        let [padding, unknown, cls, sep, blank] = names;
         let special = Special {
-            padding: id("[PAD]")?,
-            unknown: id("[UNK]")?,
-            cls: id("[CLS]")?,
-            sep: id("[SEP]")?,
-            blank: id("[MASK]")?,
+            padding: id(padding)?,
+            unknown: id(unknown)?,
+            cls: id(cls)?,
+            sep: id(sep)?,
+            blank: id(blank)?,
+            family,
         };
         let mut ids: Vec<u32> = tokenizer.get_vocab(true).into_values().collect();
         ids.sort_unstable();
@@ -130,7 +159,7 @@ impl Vocabulary {
     pub fn out_of_reach(&self) -> f64 {
         let capital = |c: char| c.to_lowercase().ne(std::iter::once(c));
         let names = (0..self.size).filter_map(|id| self.token(u32::try_from(id).ok()?));
-        let lost = names.filter(|name| !name.starts_with('[') && name.contains(capital)).count();
+        let lost = names.filter(|name| !name.starts_with(['[', '<']) && name.contains(capital)).count();
         if self.rule.lowercase { lost as f64 / self.size as f64 } else { 0.0 }
     }
 
@@ -176,6 +205,26 @@ impl Vocabulary {
         self.splits
     }
 
+    /// A word as it stands behind another: byte-level BPE takes the space in front for a part of it.
+    #[must_use]
+    pub fn within<'w>(&self, word: &'w str) -> Cow<'w, str> {
+        match self.special.family {
+            Family::Bert => Cow::Borrowed(word),
+            Family::Roberta => Cow::Owned(format!(" {word}")),
+        }
+    }
+
+    /// What an entry writes: without `##` or the space in front of it, and bytes that are no characters as U+FFFD.
+    #[must_use]
+    pub fn written(&self, id: u32) -> Option<String> {
+        let token = self.token(id)?;
+        Some(match self.special.family {
+            Family::Bert => token.strip_prefix("##").unwrap_or(&token).to_owned(),
+            Family::Roberta if self.special.all().contains(&id) => token,
+            Family::Roberta => bpe::written(&token),
+        })
+    }
+
     /// Ids of one of BERT's words, as [`Vocabulary::encode`] spells it within a text, into `ids`.
     ///
     /// # Errors
@@ -193,14 +242,18 @@ impl Vocabulary {
 
     /// The subwords of one text as the tokenizer places them, without `[CLS]` and `[SEP]`; a word is what it cut off before looking
     /// into the vocabulary, and numbers of words may have gaps. [`super::align::Aligned`] fills in what it leaves out.
-    pub(super) fn encode_placed(&self, text: &str) -> Result<Vec<Subword>, Error> {
+    pub(crate) fn encode_placed(&self, text: &str) -> Result<Vec<Subword>, Error> {
         let encoding = self.tokenizer.encode(text, false);
         let encoding = encoding.map_err(|error| refused(text, &error))?;
         let places = encoding.get_ids().iter().zip(encoding.get_offsets()).zip(encoding.get_word_ids());
-        let subword = |((&id, &(start, end)), word): ((&u32, &(usize, usize)), &Option<u32>)| Subword {
-            id,
-            word: word.map_or(0, |word| word as usize),
-            bytes: start..end,
+        let subword = |((&id, &(start, end)), word): ((&u32, &(usize, usize)), &Option<u32>)| {
+            let mut bytes = start..end;
+            if self.special.family == Family::Roberta {
+                // The space in front of a word is a part of its first subword, but not of the word.
+                let written = text.get(bytes.clone()).unwrap_or_default();
+                bytes.start += written.len() - written.trim_start_matches(' ').len();
+            }
+            Subword { id, word: word.map_or(0, |word| word as usize), bytes }
         };
         Ok(places.map(subword).collect())
     }

@@ -1,16 +1,18 @@
 //! A `tokenizer.json` of Hugging Face, checked part by part before `tokenizers` makes anything of it.
 //!
 //! That library panics or takes all memory on some files (pieces of length 0, a damaged character map, replacements that grow with each
-//! of their kind). So only parts that BERT's tokenizers are made of are let through, each in a bounded size. Truncation and padding are
+//! of their kind). So only parts that BERT's and RoBERTa's tokenizers are made of are let through, each in a bounded size. Truncation and padding are
 //! left out: rows are cut and filled by engraft alone. The post-processor is left out too, once it is found to do what engraft's rows do.
 
 use std::path::Path;
 
 use base::read::ReadError;
+use batch::family::Family;
 use serde_json::{Map, Value, json};
 use tokenizers::Tokenizer;
 
-use super::encode::{self, SPECIAL, Vocabulary};
+use super::bpe;
+use super::encode::{self, Vocabulary, names_of_special};
 use crate::Error;
 
 /// Normalisers that are read. None makes a text many times longer.
@@ -28,11 +30,12 @@ const LONGEST_WORD: u64 = 1000;
 struct Parts<'a> {
     path: &'a Path,
     all: Map<String, Value>,
+    family: Family,
 }
 
 /// A part of the file that is not read.
 fn unsupported(path: &Path, part: &str, found: &str, expected: &str) -> Error {
-    let remedy = "engraft reads the tokenizers of BERT: name the model's vocab.txt, or write the file anew with these parts alone";
+    let remedy = "engraft reads the tokenizers of BERT and RoBERTa: name the model's vocab.txt (vocab.json), or write the file anew with these parts alone";
     ReadError::new(format!("{}: {part}", path.display()), format!("found {found}"), expected, remedy).into()
 }
 
@@ -41,10 +44,17 @@ pub(super) fn tokenizer(path: &Path, bytes: &[u8]) -> Result<Tokenizer, Error> {
     let bad = |problem: String| Error::at(path, format!("not a tokenizer.json: {problem}"), "");
     let all = serde_json::from_slice(bytes).map_err(|e| bad(e.to_string()))?;
     let Value::Object(all) = all else { return Err(bad("expected an object".to_owned())) };
-    let mut parts = Parts { path, all };
+    let is_bpe = all.get("model").is_some_and(|model| model["type"] == "BPE");
+    let family = if is_bpe { Family::Roberta } else { Family::Bert };
+    let mut parts = Parts { path, all, family };
     parts.model()?;
-    parts.steps("normalizer", "normalizers", &NORMALIZERS)?;
-    parts.steps("pre_tokenizer", "pretokenizers", &PRE_TOKENIZERS)?;
+    match family {
+        Family::Bert => {
+            parts.steps("normalizer", "normalizers", &NORMALIZERS)?;
+            parts.steps("pre_tokenizer", "pretokenizers", &PRE_TOKENIZERS)?;
+        }
+        Family::Roberta => parts.bytes()?,
+    }
     parts.decoder()?;
     parts.post_processor()?;
     let added = parts.added()?;
@@ -74,12 +84,12 @@ pub(super) fn tokenizer(path: &Path, bytes: &[u8]) -> Result<Tokenizer, Error> {
 /// Refuses a tokenizer that makes special tokens of texts.
 pub(super) fn check_texts(path: &Path, vocabulary: &Vocabulary) -> Result<(), Error> {
     let special = vocabulary.special();
-    for token in SPECIAL {
+    for token in names_of_special(special.family) {
         for text in [token.to_owned(), format!("a {token} b"), format!("a{token}b")] {
             let ids = vocabulary.encode(&text)?;
             if ids.iter().any(|id| *id != special.unknown && special.all().contains(id)) {
                 let found = format!("one that makes a special token of the text {text:?}");
-                let expected = "one that cuts punctuation off, as BertPreTokenizer";
+                let expected = "one that cuts punctuation off, as BertPreTokenizer and ByteLevel do";
                 return Err(unsupported(path, "pre_tokenizer", &found, expected));
             }
         }
@@ -104,13 +114,13 @@ impl Parts<'_> {
         self.all.get(name).unwrap_or(&Value::Null)
     }
 
-    /// WordPiece with BERT's names of its parts.
+    /// WordPiece with BERT's names of its parts, or byte-level BPE.
     fn model(&self) -> Result<(), Error> {
         let model = self.get("model");
         // Old files do not say which model it is.
-        let wordpiece = model.is_object() && matches!(model["type"].as_str(), None | Some("WordPiece"));
-        if !wordpiece || !model["vocab"].is_object() {
-            return self.unsupported("model", model, "\"WordPiece\" with its vocab");
+        let known = model.is_object() && matches!(model["type"].as_str(), None | Some("WordPiece" | "BPE"));
+        if !known || !model["vocab"].is_object() {
+            return self.unsupported("model", model, "\"WordPiece\" or \"BPE\" with its vocab");
         }
         let entries = model["vocab"].as_object().map_or(0, Map::len);
         let all = entries + self.get("added_tokens").as_array().map_or(0, Vec::len);
@@ -119,6 +129,12 @@ impl Parts<'_> {
         if let Some(id) = ids.max().filter(|id| *id >= all as u64) {
             let id = u32::try_from(id).unwrap_or(u32::MAX);
             return Err(encode::numbers(self.path, id));
+        }
+        if self.family == Family::Roberta {
+            return match bpe::fault(model) {
+                None => Ok(()),
+                Some((place, found, expected)) => self.unsupported(&place, &found, &expected),
+            };
         }
         for (key, expected) in [("unk_token", "[UNK]"), ("continuing_subword_prefix", "##")] {
             if model[key].as_str() != Some(expected) {
@@ -157,17 +173,34 @@ impl Parts<'_> {
         }
     }
 
+    /// Texts are cut as GPT-2 cuts them, and are not normalised.
+    fn bytes(&self) -> Result<(), Error> {
+        let (normalizer, pre) = (self.get("normalizer"), self.get("pre_tokenizer"));
+        if !normalizer.is_null() {
+            return self.unsupported("normalizer", normalizer, "null, as RoBERTa has it");
+        }
+        if pre["type"] != "ByteLevel" || pre["use_regex"] == false {
+            return self.unsupported("pre_tokenizer", pre, "\"ByteLevel\" with use_regex");
+        }
+        Ok(())
+    }
+
     fn decoder(&self) -> Result<(), Error> {
         let decoder = self.get("decoder");
-        if decoder.is_null() || decoder["type"] == "WordPiece" {
+        let expected = match self.family {
+            Family::Bert => "WordPiece",
+            Family::Roberta => "ByteLevel",
+        };
+        if decoder.is_null() || decoder["type"] == expected {
             return Ok(());
         }
-        self.unsupported("decoder", decoder, "\"WordPiece\", or null")
+        self.unsupported("decoder", decoder, &format!("{expected:?}, or null"))
     }
 
     /// None, or one that makes `[CLS] text [SEP]`: rows are laid out so here, and `transformers` follows the file.
     fn post_processor(&self) -> Result<(), Error> {
         let post = self.get("post_processor");
+        let [_, _, cls, sep, _] = names_of_special(self.family);
         let added = |token: &str| {
             let mut added = self.get("added_tokens").as_array().into_iter().flatten();
             added.find(|one| one["content"] == token).map_or(&Value::Null, |one| &one["id"])
@@ -175,10 +208,11 @@ impl Parts<'_> {
         let id = |token: &str| self.get("model")["vocab"].get(token).unwrap_or_else(|| added(token));
         let fits = match post["type"].as_str() {
             None => post.is_null(),
-            Some("BertProcessing") => ["cls", "sep"].iter().all(|key| {
-                let token = format!("[{}]", key.to_uppercase());
-                post[*key] == json!([token, id(&token)])
-            }),
+            Some("BertProcessing" | "RobertaProcessing") => [("cls", cls), ("sep", sep)]
+                .iter()
+                .all(|(key, token)| post[*key] == json!([token, id(token)])),
+            // It moves places of tokens, and adds none.
+            Some("ByteLevel") => self.family == Family::Roberta,
             Some("TemplateProcessing") => {
                 let piece = |item: &Value| {
                     let name = item.pointer("/SpecialToken/id").or_else(|| item.pointer("/Sequence/id"));
@@ -186,8 +220,8 @@ impl Parts<'_> {
                 };
                 let single = post["single"].as_array();
                 let single: Option<Vec<String>> = single.map(|items| items.iter().map(piece).collect());
-                single.is_some_and(|single| single == ["[CLS]", "A", "[SEP]"])
-                    && ["[CLS]", "[SEP]"]
+                single.is_some_and(|single| single == [cls, "A", sep])
+                    && [cls, sep]
                         .iter()
                         .all(|token| post["special_tokens"][*token]["ids"] == json!([id(token)]))
             }
@@ -199,11 +233,11 @@ impl Parts<'_> {
         self.unsupported(
             "post_processor",
             post,
-            "null, or a BertProcessing or TemplateProcessing that makes \"[CLS] text [SEP]\" with the vocabulary's ids",
+            &format!("null, or a BertProcessing, RobertaProcessing or TemplateProcessing that makes \"{cls} text {sep}\" with the vocabulary's ids"),
         )
     }
 
-    /// The added tokens, BERT's special ones marked as special whatever the file says: texts must not make them.
+    /// The added tokens, the special ones marked as special whatever the file says: texts must not make them.
     fn added(&self) -> Result<Value, Error> {
         let mut added = match self.get("added_tokens") {
             Value::Null => return Ok(json!([])),
@@ -216,7 +250,7 @@ impl Parts<'_> {
                 let expected = "an object with an id and a content that is not blank";
                 return self.unsupported(&format!("added_tokens[{at}]"), token, expected);
             }
-            if SPECIAL.contains(&content) {
+            if names_of_special(self.family).contains(&content) {
                 token["special"] = true.into();
             }
         }

@@ -199,6 +199,22 @@ impl Words {
         }
     }
 
+    /// Makes one word of each word, by its number, that goes on the one before and that one.
+    pub fn join(&mut self, goes_on: impl Fn(usize) -> bool) {
+        let mut kept: usize = 0;
+        for at in 0..self.found.len() {
+            let found = self.found[at];
+            if kept > 0 && goes_on(at) {
+                let word = &mut self.found[kept - 1];
+                (word.letters, word.bytes.1) = (found.letters, found.bytes.1);
+            } else {
+                self.found[kept] = found;
+                kept += 1;
+            }
+        }
+        self.found.truncate(kept);
+    }
+
     /// Number of words.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -252,8 +252,8 @@ impl Run<'_> {
 
     /// Tells how many rows of the encoder's table no token has.
     fn padded(&self, encoder: &Config) -> anyhow::Result<()> {
-        let tokens = self.tried.vocabulary.load(self.context, self.tried.case)?.size();
-        self.context.record("padded_rows", fits(tokens, encoder)?);
+        let vocabulary = self.tried.vocabulary.load(self.context, self.tried.case)?;
+        self.context.record("padded_rows", fits(vocabulary.size(), vocabulary.special(), encoder)?);
         Ok(())
     }
 

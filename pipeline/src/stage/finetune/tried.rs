@@ -80,7 +80,7 @@ impl Tried {
     /// When the sizes differ, the encoder says that its vocabulary is another, or one cannot be read.
     pub(crate) fn fits(&self, encoder: &Path, context: &Context) -> anyhow::Result<()> {
         let vocabulary = self.vocabulary.load(context, self.case)?;
-        encoder::fits(vocabulary.size(), &model::checkpoint::sizes(encoder)?)?;
+        encoder::fits(vocabulary.size(), vocabulary.special(), &model::checkpoint::sizes(encoder)?)?;
         self.vocabulary.belongs(&vocabulary, encoder)
     }
 

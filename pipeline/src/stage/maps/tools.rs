@@ -166,7 +166,7 @@ impl Tools {
     pub(crate) fn sample(&self, text: &str) -> Result<(Sample, Vec<String>), Error> {
         let mut reader = Reader::new(self);
         reader.read_unmarked(text)?;
-        let spell = |word: &str| self.vocabulary.encode(word);
+        let spell = |word: &str| self.vocabulary.encode(&self.vocabulary.within(word));
         let mut generator = Generator::new(self.from(&spell))?;
         let sample = generator.build(reader.text(), None)?;
         let row = sample.row();
@@ -176,9 +176,9 @@ impl Tools {
         let mut words: Vec<String> = words.map(|(letters, _)| letters.to_owned()).collect();
         words.resize(row.word_count(), String::new());
         for (&word, &id) in row.words.iter().zip(row.input_ids).skip(usize::from(row.real)) {
-            let token = u32::try_from(id).ok().and_then(|id| self.vocabulary.token(id)).unwrap_or_default();
+            let written = u32::try_from(id).ok().and_then(|id| self.vocabulary.written(id));
             if let Some(label) = words.get_mut(usize::from(word)) {
-                label.push_str(token.strip_prefix("##").unwrap_or(&token));
+                label.push_str(&written.unwrap_or_default());
             }
         }
         Ok((sample, words))
@@ -209,7 +209,7 @@ impl Tools {
         limits: Limits,
         texts: &[(&str, Option<&str>)],
     ) -> Result<(Vec<Made>, Counts), (usize, Error)> {
-        let spell = |word: &str| self.vocabulary.encode(word);
+        let spell = |word: &str| self.vocabulary.encode(&self.vocabulary.within(word));
         let from = From { limits, ..self.from(&spell) };
         let mut generator = Generator::new(from).map_err(|error| (0, error.into()))?;
         let mut rows = vec![];
@@ -242,7 +242,7 @@ impl Tools {
     /// # Errors
     /// When the tokenizer refuses a text, or splits it otherwise than BERT's.
     pub(crate) fn samples(&self, first: u32, pieces: &[Piece]) -> Result<(Vec<Sample>, Counts), Error> {
-        let spell = |word: &str| self.vocabulary.encode(word);
+        let spell = |word: &str| self.vocabulary.encode(&self.vocabulary.within(word));
         let (mut generator, mut made) = (Generator::new(self.from(&spell))?, Vec::new());
         let mut reader = Reader::new(self);
         for (document, piece) in (first..).zip(pieces) {
@@ -317,7 +317,7 @@ impl<'t> Reader<'t> {
     fn read(&mut self, piece: &Piece, bytes: Range<usize>) -> Result<(), Error> {
         let text = &piece.text[bytes.clone()];
         self.words.split(text);
-        self.spelt.read(&mut self.speller, text, &self.words)?;
+        self.spelt.read(&mut self.speller, text, &mut self.words)?;
         self.mentions.clear();
         if let (Some(tagger), Some(dictionary)) = (&mut self.tagger, &self.tools.dictionary) {
             tagger.tag(text, &mut self.found);

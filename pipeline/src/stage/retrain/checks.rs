@@ -35,8 +35,8 @@ pub(super) fn learnt_from(folder: &Path) -> anyhow::Result<u64> {
 impl Retrain {
     /// Whether encoder and shards go together. Gives the number of rows of the encoder's table that no token has.
     pub(super) fn check(&self, encoder: &Config, index: &Index) -> anyhow::Result<usize> {
-        let padded =
-            encoder::fits(index.tokenizer.size, encoder).context("the shards do not fit the encoder")?;
+        let padded = encoder::fits(index.tokenizer.size, index.tokenizer.special, encoder)
+            .context("the shards do not fit the encoder")?;
         self.room(encoder.max_position_embeddings, index)?;
         Ok(padded)
     }

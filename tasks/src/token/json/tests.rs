@@ -172,7 +172,7 @@ fn silent_18_parts_that_no_tokenizer_of_bert_has_are_refused_by_name() {
         ),
         ("/normalizer", nested, "Sequence"),
         ("/normalizer", json!({"type": "Prepend", "prepend": "a "}), "Prepend"),
-        ("/model", json!({"type": "BPE", "vocab": {}, "merges": []}), "\"BPE\""),
+        ("/model", json!({"type": "Unigram", "vocab": {}, "merges": []}), "\"BPE\""),
         ("/model/unk_token", json!("nope"), "nope"),
         ("/model/continuing_subword_prefix", json!(""), "model.continuing_subword_prefix"),
         ("/model/max_input_chars_per_word", json!(u64::MAX), "max_input_chars_per_word"),
