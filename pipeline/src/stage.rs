@@ -177,7 +177,7 @@ fn trained(
     }
     if let Some(finetuning) = &config.finetune {
         let base = bases.of("finetune.from", finetuning.from)?;
-        stages.extend(around(config, finetuning, base, words, shards, places)?.alone()?);
+        stages.extend(around(config, finetuning, base, words, shards, places)?.alone(places)?);
     }
     Ok(stages)
 }
@@ -352,7 +352,9 @@ fn mapping(
     corpus: &corpus::Corpus,
     vocabulary: (vocabulary::Source, Case),
 ) -> anyhow::Result<Option<maps::Mapping>> {
-    let around = maps::Around { counts: config.counts.as_ref(), pmi: config.pmi.as_ref() };
+    let parsed: Vec<_> =
+        config.benchmarks.iter().filter_map(|of| Some(&of.parsed.as_ref()?.format)).collect();
+    let around = maps::Around { counts: config.counts.as_ref(), pmi: config.pmi.as_ref(), parsed: &parsed };
     config.maps.as_ref().map(|maps| maps::Mapping::new(maps, corpus, vocabulary, around)).transpose()
 }
 

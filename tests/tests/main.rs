@@ -17,6 +17,7 @@ mod interop;
 mod keep;
 mod keys_read;
 mod kill;
+mod known;
 mod maps;
 mod messages;
 mod parity;

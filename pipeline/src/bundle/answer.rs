@@ -124,7 +124,7 @@ impl Answering {
             if asked.is_empty() {
                 return Ok(remarks);
             }
-            let known = self.known.as_ref().map(|known| known.rows(&asked)).transpose()?;
+            let known = self.known(&asked)?;
             let (mut rows, mut waiting) = (self.framed()?, Vec::new());
             for (number, input) in asked.into_iter().enumerate() {
                 let of_line = self.push(&input, number, known.as_ref(), &mut rows)?;
@@ -143,12 +143,19 @@ impl Answering {
         }
     }
 
+    /// What is known of the words of inputs, if the model attends by it.
+    fn known(&self, inputs: &[Input]) -> anyhow::Result<Option<known::Rows>> {
+        let Some(known) = &self.known else { return Ok(None) };
+        let apart = self.asked.iter().any(|of| of.task.asked == Asked::Similarity);
+        Ok(Some(if apart { known.rows_apart(inputs)? } else { known.rows(inputs)? }))
+    }
+
     /// What the tokens of an input attend to: the tokens, layer after layer their attention, and what was cut. Of texts that are read apart, the first's.
     ///
     /// # Errors
     /// When the input cannot be encoded, or the model is not asked of such.
     pub(crate) fn attention(&self, input: &Input) -> anyhow::Result<(Vec<u32>, Vec<Attended>, Cuts)> {
-        let known = self.known.as_ref().map(|known| known.rows(std::slice::from_ref(input))).transpose()?;
+        let known = self.known(std::slice::from_ref(input))?;
         let mut rows = self.framed()?;
         self.push(input, 0, known.as_ref(), &mut rows)?;
         let attended = self.predictor.attention(&rows.rows)?;
@@ -223,8 +230,11 @@ impl Answering {
             }
             if let (true, Some(pair)) = (apart, &input.pair) {
                 placed.apart = Some(rows.rows.len());
-                for text in [&input.text, pair] {
-                    rows.single(Texts::new(&self.vocabulary, &[text], rows.most())?.get(0));
+                for (at, text) in [&input.text, pair].into_iter().enumerate() {
+                    match known {
+                        Some(known) => _ = known.push(2 * number + at, most, rows)?,
+                        None => rows.single(Texts::new(&self.vocabulary, &[text], rows.most())?.get(0)),
+                    }
                 }
             }
             waiting.insert(most, placed);

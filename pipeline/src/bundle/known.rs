@@ -62,6 +62,7 @@ impl Known {
     ) -> anyhow::Result<Self> {
         let (maps, there) = (&knowledge.maps, &knowledge.made_with);
         let mapping = (around.mapping)().context(CONFIG)?;
+        mapping.can_make(maps, None).context("what a line says is all that is known of it")?;
         let here = mapping.settings()?;
         if let Some(key) = differing(&here, &there.settings) {
             let said =
@@ -88,10 +89,26 @@ impl Known {
     /// Names the line whose text cannot be encoded.
     pub(super) fn rows(&self, inputs: &[Input]) -> anyhow::Result<Rows> {
         let texts = inputs.iter().map(|input| self.pairs.of_texts(&input.text, input.pair.as_deref()));
-        let texts: Vec<_> = texts.collect();
+        self.of(inputs, &texts.collect::<Vec<_>>(), 1)
+    }
+
+    /// Two rows for each line, of its text and of its `pair`.
+    ///
+    /// # Errors
+    /// As [`Known::rows`].
+    pub(super) fn rows_apart(&self, inputs: &[Input]) -> anyhow::Result<Rows> {
+        let pair = |input: &Input| input.pair.clone().unwrap_or_default();
+        let pairs: Vec<String> = inputs.iter().map(pair).collect();
+        let texts = inputs.iter().zip(&pairs);
+        let texts = texts.flat_map(|(input, pair)| [(input.text.as_str(), None), (pair.as_str(), None)]);
+        self.of(inputs, &texts.collect::<Vec<_>>(), 2)
+    }
+
+    /// So many rows for each line.
+    fn of(&self, inputs: &[Input], texts: &[(&str, Option<&str>)], rows: usize) -> anyhow::Result<Rows> {
         let of = |(&most, &limits): (&usize, &Limits)| {
-            let (rows, _) = self.tools.rows(limits, &texts).map_err(|(text, error)| {
-                let line = inputs.get(text).map_or(0, |input| input.line);
+            let (rows, _) = self.tools.rows(limits, texts).map_err(|(text, error)| {
+                let line = inputs.get(text / rows).map_or(0, |input| input.line);
                 anyhow::Error::new(error).context(format!("line {line}"))
             })?;
             Ok((most, MappedRows::new(rows, &self.maps)?))

@@ -18,8 +18,10 @@ use tasks::downstream::example::schema::{self as example_schema, Licence};
 use tasks::downstream::funnel::Step;
 use tasks::downstream::lines::INDEX;
 use tasks::downstream::set::glue;
+use text::file::Format;
 
-use super::location::{self, Place, Places};
+use super::corpus::{self, Corpus};
+use super::location::{self, Location, Place, Places};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -44,9 +46,26 @@ pub(crate) struct Config {
     /// Source: none: GLUE has two tests of MNLI, and KIMERA tests one retrieval model on several sets.
     #[serde(default, skip_serializing)]
     pub trained_on: Option<String>,
+    /// What an annotator (Stanza, spaCy) says of the benchmark's texts, in any format of texts: documents are called by the `id` of an example in
+    /// `benchmark-NAME`, a second text by that and `/pair`. With `maps.entities` or `maps.phrases = "marked"` attention by maps takes them from there; a
+    /// text without a document has none. The characters must be those of the benchmark's text.
+    ///
+    /// Source: KAM-BERT, section 4.1: Stanza's entities and parses.
+    #[serde(default, skip_serializing)]
+    pub parsed: Option<Parsed>,
     /// What it is.
     #[serde(flatten)]
     pub of: Of,
+}
+
+/// What an annotator says of texts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Parsed {
+    /// Files, or folders, read recursively in path order for files with the format's extensions.
+    pub paths: Vec<Location>,
+    /// Their format, see Formats of texts.
+    pub format: Format,
 }
 
 /// What a benchmark is.
@@ -113,6 +132,18 @@ impl Config {
             Of::Cop(of) => Some(of.outcome.kind()),
             Of::Set(of) => Some(of.format.set().kind()),
         }
+    }
+
+    /// What an annotator says of its texts.
+    ///
+    /// # Errors
+    /// When it names a place that is invalid.
+    pub(crate) fn parsed(&self, places: &Places<'_>) -> anyhow::Result<Option<Corpus>> {
+        let Some(Parsed { paths, format }) = &self.parsed else { return Ok(None) };
+        let key = format!("benchmarks.{}.parsed", self.name);
+        let texts = corpus::Texts { name: self.name.clone(), paths: paths.clone(), format: format.clone() };
+        let corpus = Corpus::new(&corpus::Config { texts: vec![texts] }, places);
+        Ok(Some(corpus.with_context(|| key)?))
     }
 
     /// The task of GLUE whose predictions are to be handed in.

@@ -149,7 +149,7 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
         cut: tried.fixed.truncation,
         subwords: tried.fixed.subwords,
         pairs: tried.fixed.quirks.pairs,
-        knowledge: tried.attending.told(context)?,
+        knowledge: tried.attending.told(&tried.name, context)?,
     };
     file.write(&folder)?;
     Ok(model::checkpoint::digests::seal(&folder)?)

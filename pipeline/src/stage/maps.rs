@@ -1,8 +1,10 @@
 //! Stage `maps`: the semantic attention maps of a corpus, as spans and sparse pairs.
 
+pub(crate) mod benchmark;
 pub(crate) mod empty;
 mod judge;
 pub(crate) mod of_texts;
+mod piece;
 pub(crate) mod tools;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +24,8 @@ use text::file::Format;
 use text::ner::Filters;
 use text::phrase;
 
-use self::tools::{Piece, Tools};
+use self::piece::Piece;
+use self::tools::Tools;
 use super::LONGEST;
 use super::corpus::Corpus;
 use super::vocabulary::Source;
@@ -175,12 +178,14 @@ pub(crate) struct Around<'a> {
     pub counts: Option<&'a super::counts::Config>,
     /// Whether counts are scored.
     pub pmi: Option<&'a text::pmi::Config>,
+    /// Formats of what is said of benchmarks' texts.
+    pub parsed: &'a [&'a Format],
 }
 
 /// The version of how samples are made of words; it rises when the same texts give others.
 const VERSION: u32 = 2;
 /// That of the stage, which rises, too, when documents are cut into other texts.
-const STAGE_VERSION: u32 = 3;
+const STAGE_VERSION: u32 = 4;
 
 /// The stage.
 #[derive(Debug)]
@@ -221,8 +226,8 @@ impl Mapping {
             (config.phrases == Phrases::Marked, "phrases", Format::has_phrases, "phrases"),
         ] {
             anyhow::ensure!(
-                !wanted || corpus.formats().any(marks),
-                "maps.{field} = \"marked\", but no format of [[corpus.texts]] marks {what}: find them otherwise, or bring files that mark them"
+                !wanted || corpus.formats().chain(around.parsed.iter().copied()).any(marks),
+                "maps.{field} = \"marked\", but no format of [[corpus.texts]] or of benchmarks.parsed marks {what}: find them otherwise, or bring files that mark them"
             );
         }
         if config.terms == Terms::Relevance {
@@ -340,11 +345,7 @@ impl Stage for Mapping {
         })?;
         let (part, counts) = writer.finish()?;
         context.check()?;
-        let of_file = |path: Option<&Path>| path.map(|path| context.digest(path)).transpose();
-        let (vocabulary, (relevance, graph)) = (tools.vocabulary(), tools.sources());
-        // The table of triples stands for the graph.
-        let [relevance, graph] =
-            [of_file(relevance)?, of_file(graph)?].map(|of| of.map(|digest| digest.to_string()));
+        let (vocabulary, [relevance, graph]) = (tools.vocabulary(), tools.digests(context)?);
         let tokenizer =
             Tokenizer { blake3: digest.clone(), size: vocabulary.size(), special: vocabulary.special() };
         let options = Options { limits: self.config.limits, relevance, graph };

@@ -18,6 +18,7 @@ use super::encoder::MODEL;
 use super::finetune::measure::best;
 use super::finetune::{Tried, answers};
 use super::graft::best::Candidates;
+use super::maps::benchmark::Of;
 use crate::bundle::task_file::{self, TaskFile};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
@@ -52,10 +53,13 @@ impl HandedIn {
         let asked = file.tasks.first().with_context(|| format!("{}: it has no task", folder.display()))?;
         let predictor = Predictor::load(&folder, &self.tried.compute.device(context)?)?;
         let mut facts = vec![];
-        for (name, path) in self.files(context)? {
+        let mut before = 0;
+        for (name, path) in files(context.artifact(&self.tried.stage())?)? {
             context.check()?;
             let rows = rows(&path)?;
-            let benchmark = self.tried.of_examples(self.examples(&rows, asked), context)?;
+            let of = Of::Unlabelled { before };
+            before += rows.len();
+            let benchmark = self.tried.of_examples(self.examples(&rows, asked), of, context)?;
             let outputs = answers::outputs(&predictor, 0, benchmark.as_ref(), Part::Test, context)?;
             anyhow::ensure!(
                 outputs.len() == rows.len(),
@@ -77,15 +81,6 @@ impl HandedIn {
             }));
         }
         Ok(facts)
-    }
-
-    /// The files of rows without labels, by the names that their predictions get.
-    fn files(&self, context: &Context) -> anyhow::Result<BTreeMap<String, PathBuf>> {
-        let folder = context.artifact(&self.tried.stage())?.join(UNLABELLED);
-        let entries = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
-        let paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
-        let name = |path: &Path| path.file_stem().map(|name| name.to_string_lossy().into_owned());
-        Ok(paths.into_iter().filter_map(|path| Some((name(&path)?, path))).collect())
     }
 
     /// The rows as examples, whose answers nobody looks at.
@@ -118,6 +113,27 @@ impl HandedIn {
         let mark = self.task.mark(class);
         Ok(mark.with_context(|| format!("{} has no class {class:?}", self.task.name()))?.to_owned())
     }
+}
+
+/// All rows without labels in the artifact of a benchmark, file by file; none where it has no such files.
+///
+/// # Errors
+/// When one cannot be read.
+pub(super) fn unlabelled(benchmark: &Path) -> anyhow::Result<Vec<Unlabelled>> {
+    if !benchmark.join(UNLABELLED).is_dir() {
+        return Ok(vec![]);
+    }
+    let all = files(benchmark)?.into_values().map(|path| rows(&path));
+    Ok(all.collect::<anyhow::Result<Vec<_>>>()?.concat())
+}
+
+/// The files of rows without labels, by the names that their predictions get.
+fn files(benchmark: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    let folder = benchmark.join(UNLABELLED);
+    let entries = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    let name = |path: &Path| path.file_stem().map(|name| name.to_string_lossy().into_owned());
+    Ok(paths.into_iter().filter_map(|path| Some((name(&path)?, path))).collect())
 }
 
 fn rows(path: &Path) -> anyhow::Result<Vec<Unlabelled>> {

@@ -95,6 +95,41 @@ impl Rows {
         Ok(())
     }
 
+    /// Each row by itself, with what is known of it. Rows with padding, or with positions of their own, are not taken apart.
+    pub fn singles(&self) -> impl Iterator<Item = Rows> {
+        let types = self.lengths.iter().scan(self.types.as_slice(), |rest, length| {
+            let (row, others) = rest.split_at_checked(*length)?;
+            *rest = others;
+            Some(row)
+        });
+        let mut from = 0;
+        self.each().zip(types).enumerate().map(move |(at, (ids, types))| {
+            let known = self.known.as_ref().map(|known| {
+                let count = known.maps * ids.len() * ids.len();
+                let numbers = known.numbers[from..from + count].to_vec();
+                from += count;
+                Known { maps: known.maps, real: vec![known.real[at]], numbers }
+            });
+            let (ids, types, lengths) = (ids.to_vec(), types.to_vec(), vec![ids.len()]);
+            Rows { ids, types, lengths, known, ..Rows::default() }
+        })
+    }
+
+    /// Adds rows without padding, of which as much is known as of these.
+    pub fn append(&mut self, other: Rows) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        self.ids.extend(other.ids);
+        self.types.extend(other.types);
+        self.lengths.extend(other.lengths);
+        if let (Some(known), Some(more)) = (&mut self.known, other.known) {
+            known.real.extend(more.real);
+            known.numbers.extend(more.numbers);
+        }
+    }
+
     /// The token ids of each row.
     pub fn each(&self) -> impl Iterator<Item = &[u32]> {
         self.lengths.iter().scan(self.ids.as_slice(), |rest, length| {
@@ -164,5 +199,20 @@ mod tests {
         rows.push([(2, 0)]);
         assert_eq!((rows.ids.as_slice(), rows.types.as_slice()), (&[2, 7, 3, 2][..], &[0, 0, 1, 0][..]));
         assert_eq!((rows.lengths.as_slice(), rows.len()), (&[3, 1][..], 2));
+    }
+
+    #[test]
+    fn rows_come_apart_with_what_is_known_and_together_again() {
+        let mut rows = Rows::default();
+        let example = crate::maps::sample::example();
+        rows.push_known(&example.row(), &[Map::Entity, Map::Term]).unwrap();
+        rows.push_known(&example.clone().without_terms().row(), &[Map::Entity, Map::Term]).unwrap();
+        let singles: Vec<Rows> = rows.singles().collect();
+        assert_eq!((singles.len(), singles[1].lengths.as_slice()), (2, &[usize::from(example.real)][..]));
+        let known = singles[1].known.as_ref().unwrap();
+        assert_eq!((known.real.as_slice(), known.numbers.len()), (&[7][..], 2 * 7 * 7));
+        let mut again = Rows::default();
+        singles.into_iter().for_each(|row| again.append(row));
+        assert_eq!(again, rows);
     }
 }

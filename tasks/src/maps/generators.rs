@@ -199,8 +199,10 @@ impl<'a> Generator<'a> {
     /// When an auxiliary term cannot be spelt.
     pub fn build(&mut self, first: Text<'_>, second: Option<Text<'_>>) -> Result<Sample, Error> {
         let texts: Vec<Text<'_>> = std::iter::once(first).chain(second).collect();
+        let before = self.counts.subwords.cut;
         let kept = self.cut(&texts);
-        let mut sample = Sample::default();
+        let cut = u32::try_from(self.counts.subwords.cut - before).unwrap_or(u32::MAX);
+        let mut sample = Sample { cut, ..Sample::default() };
         let Special { cls, sep, family, .. } = self.from.special;
         push(&mut sample, cls, 0, NO_WORD);
         for (number, (text, &words)) in texts.iter().zip(&kept).enumerate() {

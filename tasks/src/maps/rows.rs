@@ -18,6 +18,7 @@ pub struct Rows {
     chunk: PrimitiveBuilder<UInt32Type>,
     real: PrimitiveBuilder<UInt16Type>,
     auxiliary: PrimitiveBuilder<UInt16Type>,
+    cut: PrimitiveBuilder<UInt32Type>,
     input_ids: Lists<Int32Type>,
     token_types: Lists<Int8Type>,
     /// Words, entities, phrases, types.
@@ -55,6 +56,7 @@ impl Rows {
             chunk: PrimitiveBuilder::new(),
             real: PrimitiveBuilder::new(),
             auxiliary: PrimitiveBuilder::new(),
+            cut: PrimitiveBuilder::new(),
             input_ids: Lists::new(),
             token_types: Lists::new(),
             numbers: std::array::from_fn(|_| Lists::new()),
@@ -70,6 +72,7 @@ impl Rows {
         self.chunk.append_value(row.chunk);
         self.real.append_value(row.real);
         self.auxiliary.append_value(row.auxiliary);
+        self.cut.append_value(row.cut);
         self.input_ids.push(row.input_ids);
         self.token_types.push(row.token_types);
         let numbers = [row.words, row.entities, row.phrases, row.types];
@@ -91,6 +94,7 @@ impl Rows {
             Arc::new(self.chunk.finish()),
             Arc::new(self.real.finish()),
             Arc::new(self.auxiliary.finish()),
+            Arc::new(self.cut.finish()),
             self.input_ids.finish(),
             self.token_types.finish(),
         ];

@@ -21,6 +21,7 @@ pub fn columns() -> SchemaRef {
         field("chunk", DataType::UInt32, "part of the document, from 0"),
         field("real", DataType::UInt16, "tokens of the text, [CLS] and [SEP] included"),
         field("auxiliary", DataType::UInt16, "tokens of auxiliary terms, behind them"),
+        field("cut", DataType::UInt32, "tokens of the text that were cut"),
         field(
             "input_ids",
             list(DataType::Int32),

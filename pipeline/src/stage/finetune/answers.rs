@@ -54,19 +54,23 @@ fn cosines(
     part: Part,
     context: &Context,
 ) -> anyhow::Result<Vec<Vec<f32>>> {
-    let (mut known, mut places) = (HashMap::<Vec<u32>, usize>::new(), Vec::new());
+    // Of one text more may be known than of another with its tokens.
+    let (mut known, mut places) = (HashMap::<(Vec<u32>, blake3::Hash), usize>::new(), Vec::new());
     let (mut vectors, mut waiting) = (Vec::new(), Rows::default());
     for sample in 0..benchmark.samples(part) {
         let mut rows = benchmark.framed()?;
         benchmark.push(part, sample, &mut rows)?;
         let mut of_sample = vec![];
-        for ids in rows.rows.each() {
-            let count = known.len();
-            of_sample.push(match known.get(ids) {
+        for row in rows.rows.singles() {
+            let mut maps = blake3::Hasher::new();
+            let numbers = row.known.iter().flat_map(|known| &known.numbers);
+            numbers.for_each(|number| _ = maps.update(&number.to_le_bytes()));
+            let (count, key) = (known.len(), (row.ids.clone(), maps.finalize()));
+            of_sample.push(match known.get(&key) {
                 Some(place) => *place,
                 None => {
-                    known.insert(ids.to_vec(), count);
-                    waiting.push(ids.iter().map(|id| (*id, 0)));
+                    known.insert(key, count);
+                    waiting.append(row);
                     count
                 }
             });
@@ -131,14 +135,9 @@ pub(crate) fn write(
     part: Part,
     outputs: &[Vec<f32>],
 ) -> anyhow::Result<()> {
-    let (mut json, mut from, output) = (Vec::new(), 0, benchmark.output());
+    let (mut json, mut from) = (Vec::new(), 0);
     for sample in 0..benchmark.samples(part) {
-        let mut rows = benchmark.framed()?;
-        benchmark.push(part, sample, &mut rows)?;
-        let count = match output {
-            Output::Embedding { .. } => rows.rows.len().saturating_sub(1),
-            output => output.answers(&rows.rows),
-        };
+        let count = benchmark.answers(part, sample)?;
         let of = outputs.get(from..from + count).context("there are not outputs for all rows")?;
         from += count;
         serde_json::to_writer(&mut json, &Said { id: benchmark.id(part, sample), outputs: of })?;

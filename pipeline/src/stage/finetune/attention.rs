@@ -31,6 +31,7 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
 use crate::stage::benchmark as tried;
 use crate::stage::maps::Mapping;
+use crate::stage::maps::benchmark as mapped;
 pub(crate) use config::{Begin, By, Config, Knowledge, Labels};
 
 /// The way to attend of one fine-tuning.
@@ -41,7 +42,16 @@ pub(crate) enum Attending {
     /// By labels, which have these keywords by class, if they begin with them.
     Labels(Labels, BTreeMap<String, Vec<String>>),
     /// By what is known, as this stage makes it of texts.
-    Knowledge(Knowledge, Arc<Mapping>),
+    Knowledge(Knowledge, Arc<Mapping>, Kept),
+}
+
+/// Where maps come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// From a stage on the benchmark.
+    InStage,
+    /// They are made with the texts, which are put together anew all the time.
+    WithTexts,
 }
 
 impl Config {
@@ -131,17 +141,12 @@ impl Config {
                 )
             });
         }
-        match kind {
-            None => Some(format!(
-                "the pairs of a ranking are put together anew in every epoch, and maps are made before it ({})",
-                of.name
-            )),
-            Some(Kind::Tags) => Some(format!(
+        (kind == Some(Kind::Tags)).then(|| {
+            format!(
                 "a sentence of tags is cut into rows by its own words, and maps by the tokenizer's ({})",
                 of.name
-            )),
-            Some(_) => None,
-        }
+            )
+        })
     }
 
     /// The way to attend on a benchmark; `mapping` makes maps.
@@ -160,8 +165,10 @@ impl Config {
         let mapping = mapping.with_context(|| {
             format!("attentions.{} attends by maps, and nothing says how they are made: add the table [maps] and those that it needs", self.name)
         })?;
-        mapping.can_make(&knowledge.maps).with_context(|| format!("attentions.{}", self.name))?;
-        Ok(Attending::Knowledge(knowledge.clone(), Arc::clone(mapping)))
+        let parsed = on.parsed.as_ref().map(|parsed| &parsed.format);
+        mapping.can_make(&knowledge.maps, parsed).with_context(|| format!("attentions.{}", self.name))?;
+        let kept = if on.kind().is_none() { Kept::WithTexts } else { Kept::InStage };
+        Ok(Attending::Knowledge(knowledge.clone(), Arc::clone(mapping), kept))
     }
 }
 
@@ -191,7 +198,7 @@ impl Attending {
     /// Describes it; plain attention is described by nothing.
     pub(crate) fn describe(&self, to: &mut dyn Describe) {
         // Versions are raised whenever the same settings come to other bytes: 2 is where attention became part of a layer's one operation, 3
-        // where models said what their maps are made with.
+        // where models said what their maps are made with, 4 where maps came from a stage of their own.
         const VERSION: &str = "attention.version";
         match self {
             Attending::Plain => {}
@@ -202,20 +209,21 @@ impl Attending {
                     describe::config(to, "attention.keywords", keywords);
                 }
             }
-            Attending::Knowledge(knowledge, mapping) => {
-                to.field(VERSION, 3.into());
+            Attending::Knowledge(knowledge, mapping, _) => {
+                to.field(VERSION, 4.into());
                 describe::config(to, "attention.knowledge", knowledge);
                 mapping.describe_tools(to);
             }
         }
     }
 
-    /// What its stages read besides the benchmark and the encoder.
+    /// What stages on a benchmark read besides it and the encoder.
     #[must_use]
-    pub(crate) fn inputs(&self) -> Vec<Input> {
+    pub(crate) fn inputs(&self, benchmark: &str) -> Vec<Input> {
         match self {
             Attending::Plain | Attending::Labels(..) => vec![],
-            Attending::Knowledge(_, mapping) => mapping.inputs_of_tools(),
+            Attending::Knowledge(_, _, Kept::InStage) => vec![Input::artifact(mapped::name(benchmark))],
+            Attending::Knowledge(_, mapping, Kept::WithTexts) => mapping.inputs_of_tools(),
         }
     }
 
@@ -234,25 +242,33 @@ impl Attending {
     #[must_use]
     pub(super) fn knowledge(&self) -> Option<Kam> {
         match self {
-            Attending::Knowledge(knowledge, _) => Some(knowledge.settings()),
+            Attending::Knowledge(knowledge, ..) => Some(knowledge.settings()),
             Attending::Plain | Attending::Labels(..) => None,
         }
     }
 
-    /// What a model's folder says of the maps.
+    /// What the folder of a model, which is trained on `benchmark`, says of the maps.
     ///
     /// # Errors
     /// When what they are made with cannot be read.
-    pub(super) fn told(&self, context: &Context) -> anyhow::Result<Option<task_file::Knowledge>> {
-        let Attending::Knowledge(Knowledge { maps, .. }, mapping) = self else { return Ok(None) };
-        Ok(Some(task_file::Knowledge { maps: maps.clone(), made_with: mapping.made_with(maps, context)? }))
+    pub(super) fn told(
+        &self,
+        benchmark: &str,
+        context: &Context,
+    ) -> anyhow::Result<Option<task_file::Knowledge>> {
+        let Attending::Knowledge(Knowledge { maps, .. }, mapping, kept) = self else { return Ok(None) };
+        let made_with = match kept {
+            Kept::InStage => mapped::made_with(context.artifact(&mapped::name(benchmark))?, maps)?,
+            Kept::WithTexts => mapping.made_with(maps, context)?,
+        };
+        Ok(Some(task_file::Knowledge { maps: maps.clone(), made_with }))
     }
 
     /// Tokens of auxiliary terms that a row may have behind its own.
     #[must_use]
     pub(super) fn auxiliary(&self) -> usize {
         match self {
-            Attending::Knowledge(_, mapping) => mapping.limits().auxiliary,
+            Attending::Knowledge(_, mapping, _) => mapping.limits().auxiliary,
             Attending::Plain | Attending::Labels(..) => 0,
         }
     }

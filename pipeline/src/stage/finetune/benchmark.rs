@@ -52,6 +52,16 @@ pub(crate) trait Benchmark: Send + Sync {
     /// When one cannot be put together.
     fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()>;
 
+    /// How many answers a model gives for a sample.
+    ///
+    /// # Errors
+    /// When its rows cannot be put together.
+    fn answers(&self, part: Part, sample: usize) -> anyhow::Result<usize> {
+        let mut rows = self.framed()?;
+        self.push(part, sample, &mut rows)?;
+        Ok(self.output().answers(&rows.rows))
+    }
+
     /// Some samples, whole and without padding, with their targets: what head importance is measured by.
     ///
     /// # Errors

@@ -14,17 +14,17 @@ use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};
 use super::config::{ClassWeights, Fixed};
-use super::known::Known;
 use super::measure::{self, class, classes, number};
 use super::quirks::{AbsentClasses, PairOrder, TrainOn};
 use crate::bundle::task_file::Asked;
+use crate::stage::maps::of_texts::MappedRows;
 
 /// What rows are made of, example by example.
 enum Tokens {
     /// A text, and the second one of a pair.
     Plain(Texts, Texts),
     /// Rows that are made already.
-    Known(Known),
+    Known(MappedRows),
 }
 
 /// Examples as tokens.
@@ -49,7 +49,7 @@ impl Labelled {
         examples: Examples,
         vocabulary: &Vocabulary,
         fixed: &Fixed,
-        known: Option<Known>,
+        known: Option<MappedRows>,
     ) -> anyhow::Result<Self> {
         let tokens = match known {
             Some(known) => Tokens::Known(known),

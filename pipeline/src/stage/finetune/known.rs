@@ -1,51 +1,48 @@
-//! What is known of the words of examples: their rows with auxiliary terms and maps.
+//! What is known of the words of texts that are put together while they are asked for: the pairs of a ranking.
 
 use batch::maps::expand::Map;
-use serde_json::json;
 use tasks::downstream::encode::Framed;
-use tasks::downstream::example::Examples;
+use tasks::maps::generators::Limits;
 
+use super::attention::{Attending, Kept};
 use super::config::Fixed;
 use crate::engine::context::Context;
-use crate::stage::maps::Mapping;
 use crate::stage::maps::of_texts::MappedRows;
+use crate::stage::maps::tools::Tools;
 
-/// Examples by what is known of their words, in their order.
-pub(super) struct Known(MappedRows);
+/// Makes rows with maps.
+pub(super) struct Known {
+    tools: Tools,
+    limits: Limits,
+    maps: Vec<Map>,
+}
 
 impl Known {
-    /// Makes the rows of examples, of at most `max_tokens` tokens besides auxiliary terms; the ledger counts what is known of how many.
+    /// What makes the maps that `attending` goes by, if it goes by any.
     ///
     /// # Errors
-    /// When what maps are made with is missing or damaged, or a text cannot be encoded.
+    /// When what they are made with is missing or damaged.
     pub(super) fn of(
-        examples: &Examples,
-        mapping: &Mapping,
+        attending: &Attending,
         fixed: &Fixed,
-        maps: &[Map],
         context: &Context,
-    ) -> anyhow::Result<Self> {
-        let limits = mapping.limits_of(fixed.max_tokens)?;
-        let tools = mapping.tools_for(maps, context)?;
-        let texts =
-            examples.examples.iter().map(|of| fixed.quirks.pairs.of_texts(&of.text, of.pair.as_deref()));
-        let texts: Vec<_> = texts.collect();
-        let (made, counts) = tools.rows(limits, &texts).map_err(|(text, error)| {
-            let id = examples.examples.get(text).map_or("?", |of| of.id.as_str());
-            anyhow::Error::new(error).context(format!("{}, example {id}", examples.name))
-        })?;
-        let rows = MappedRows::new(made, maps)?;
-        let [samples, found] = crate::stage::maps::told(&counts, rows.tokens());
-        // Of a recipe each benchmark has its own.
-        context.record(&format!("known.{}", examples.name), json!({"samples": samples, "found": found}));
-        Ok(Self(rows))
+    ) -> anyhow::Result<Option<Self>> {
+        let Attending::Knowledge(knowledge, mapping, Kept::WithTexts) = attending else { return Ok(None) };
+        let maps = knowledge.maps.clone();
+        let (tools, limits) = (mapping.tools_for(&maps, context)?, mapping.limits_of(fixed.max_tokens)?);
+        Ok(Some(Self { tools, limits, maps }))
     }
 
-    /// Adds the row of the example at `place`.
+    /// Adds the row of each text or pair.
     ///
     /// # Errors
-    /// When its numbers do not fit each other.
-    pub(super) fn push(&self, place: usize, rows: &mut Framed) -> anyhow::Result<()> {
-        self.0.push(place, rows)
+    /// When one cannot be encoded.
+    pub(super) fn push(&self, texts: &[(&str, Option<&str>)], rows: &mut Framed) -> anyhow::Result<()> {
+        let (made, _) = self.tools.rows(self.limits, texts).map_err(|(text, error)| {
+            let (text, _) = texts.get(text).copied().unwrap_or_default();
+            anyhow::Error::new(error).context(format!("{text:?}"))
+        })?;
+        let mapped = MappedRows::new(made, &self.maps)?;
+        (0..texts.len()).try_for_each(|place| mapped.push(place, rows))
     }
 }

@@ -11,13 +11,14 @@ use tasks::downstream::capr::PassageId;
 use tasks::downstream::capr::part::Part as Held;
 use tasks::downstream::capr::read::Folder;
 use tasks::downstream::capr::training::Trainer;
-use tasks::downstream::capr::{Collection, QueryId};
+use tasks::downstream::capr::{Collection, QueryId, Wording};
 use tasks::downstream::encode::{Frame, Framed, Texts as Encoded};
 use tasks::downstream::example::Part;
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};
 use super::config::{Fixed, NegativesFrom, Scorer};
+use super::known::Known;
 use crate::bundle::task_file::Asked;
 
 /// The ranks that recall is said at.
@@ -46,6 +47,9 @@ pub(super) struct Ranking {
     /// Of the wrong passages that heads are measured by: the same for every model.
     probed: RngKey,
     frame: Frame,
+    /// What is known of texts, where heads attend by it.
+    known: Option<Known>,
+    wording: Wording,
 }
 
 impl Texts {
@@ -106,7 +110,14 @@ impl Ranking {
             seed: RngKey::new(seed).named("ranking"),
             probed: RngKey::new(0).named("probed").named(name),
             frame: fixed.frame(vocabulary),
+            known: None,
+            wording: fixed.ranking.wording,
         })
+    }
+
+    /// The same, by what is known of texts.
+    pub(super) fn knowing(self, known: Option<Known>) -> Self {
+        Self { known, ..self }
     }
 
     fn texts(&self, part: Part) -> &Texts {
@@ -127,7 +138,11 @@ impl Ranking {
     }
 
     /// Adds the rows of a query with passages: one for each, or the query's and then theirs.
-    fn rows(&self, texts: &Texts, Sample { query, passages }: &Sample, rows: &mut Framed) {
+    fn rows(&self, texts: &Texts, sample: &Sample, rows: &mut Framed) -> anyhow::Result<()> {
+        if let Some(known) = &self.known {
+            return self.known_rows(known, texts, sample, rows);
+        }
+        let Sample { query, passages } = sample;
         let query = texts.queries.get(query.0 as usize);
         if self.is_bi() {
             rows.single(query);
@@ -138,12 +153,31 @@ impl Ranking {
                 false => rows.pair(query, texts.passage(*passage)),
             }
         }
+        Ok(())
+    }
+
+    /// The same rows with what is known of their words.
+    fn known_rows(
+        &self,
+        known: &Known,
+        texts: &Texts,
+        Sample { query, passages }: &Sample,
+        rows: &mut Framed,
+    ) -> anyhow::Result<()> {
+        let collection = &texts.folder.collection;
+        let query = collection.query(*query).text(self.wording);
+        let passages = passages.iter().map(|passage| collection.passage(*passage).text.as_str());
+        let of: Vec<(&str, Option<&str>)> = match self.is_bi() {
+            true => std::iter::once(query.as_str()).chain(passages).map(|text| (text, None)).collect(),
+            false => passages.map(|passage| (query.as_str(), Some(passage))).collect(),
+        };
+        known.push(&of, rows)
     }
 
     /// Samples whose first passage is the right one, as a batch.
     fn told(&self, texts: &Texts, samples: &[Sample]) -> anyhow::Result<Batch> {
         let mut rows = Framed::new(self.frame)?;
-        samples.iter().for_each(|sample| self.rows(texts, sample, &mut rows));
+        samples.iter().try_for_each(|sample| self.rows(texts, sample, &mut rows))?;
         let group = |sample: &Sample| Group { rows: sample.passages.len(), right: 0 };
         let targets = match self.is_bi() {
             true => Targets::Anchors(texts.anchors(samples)),
@@ -239,7 +273,7 @@ impl Benchmark for Ranking {
 
     fn id(&self, part: Part, sample: usize) -> String {
         let query = self.looked(part)[sample];
-        self.texts(part).folder.collection.query(query).text(tasks::downstream::capr::Wording::Aspect)
+        self.texts(part).folder.collection.query(query).text(Wording::Aspect)
     }
 
     fn framed(&self) -> anyhow::Result<Framed> {
@@ -249,8 +283,12 @@ impl Benchmark for Ranking {
     fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()> {
         let (texts, query) = (self.texts(part), self.looked(part)[sample]);
         let passages = texts.folder.lists[query.0 as usize].passages.clone();
-        self.rows(texts, &Sample { query, passages }, rows);
-        Ok(())
+        self.rows(texts, &Sample { query, passages }, rows)
+    }
+
+    fn answers(&self, part: Part, sample: usize) -> anyhow::Result<usize> {
+        let query = self.looked(part)[sample];
+        Ok(self.texts(part).folder.lists[query.0 as usize].passages.len())
     }
 
     fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {

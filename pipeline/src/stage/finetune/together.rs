@@ -262,8 +262,11 @@ impl Stage for Together {
 
     fn inputs(&self) -> Vec<Input> {
         let mut inputs: Vec<Input> = self.tried.iter().map(|tried| Input::artifact(tried.stage())).collect();
-        inputs.extend(self.tried.first().into_iter().flat_map(Tried::tools));
-        inputs.push(self.base.input());
+        for input in self.tried.iter().flat_map(Tried::tools).chain([self.base.input()]) {
+            if !inputs.contains(&input) {
+                inputs.push(input);
+            }
+        }
         if let Some(shards) = &self.shards {
             // The audit is an input so that nothing is trained on shards that leak; negatives of later epochs are drawn from what they were made of.
             let of_shards = ["shards", "audit"].map(Input::artifact).into_iter().chain(shards.inputs());

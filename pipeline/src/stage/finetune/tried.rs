@@ -16,6 +16,7 @@ use crate::engine::stage::Input;
 use crate::stage::benchmark as made;
 use crate::stage::compute::Compute;
 use crate::stage::encoder;
+use crate::stage::maps::benchmark::{self as mapped, Of};
 use crate::stage::vocabulary;
 
 /// A benchmark as later stages find it, and how its texts become tokens.
@@ -50,7 +51,7 @@ impl Tried {
 
     /// What it is read with, which several benchmarks of a stage have in common.
     pub(super) fn tools(&self) -> Vec<Input> {
-        self.vocabulary.inputs().into_iter().chain(self.attending.inputs()).collect()
+        self.vocabulary.inputs().into_iter().chain(self.attending.inputs(&self.name)).collect()
     }
 
     /// Whether its rows fit into so many positions.
@@ -110,19 +111,21 @@ impl Tried {
         self.of(found, context, seed)
     }
 
-    /// As [`Self::read`], of examples that are not the benchmark's own.
+    /// As [`Self::read`], of these texts of the benchmark.
     ///
     /// # Errors
     /// When a text cannot be encoded.
     pub(crate) fn of_examples(
         &self,
         examples: Examples,
+        of: Of,
         context: &Context,
     ) -> anyhow::Result<Box<dyn Benchmark>> {
         let vocabulary = self.vocabulary.load(context, self.case)?;
         let known = match &self.attending {
-            Attending::Knowledge(knowledge, mapping) => {
-                Some(known::Known::of(&examples, mapping, &self.fixed, &knowledge.maps, context)?)
+            Attending::Knowledge(knowledge, ..) => {
+                let folder = context.artifact(&mapped::name(&self.name))?;
+                Some(mapped::rows(folder, of, examples.examples.len(), &knowledge.maps)?)
             }
             Attending::Plain | Attending::Labels(..) => None,
         };
@@ -132,18 +135,16 @@ impl Tried {
     fn of(&self, found: made::Read, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {
         let vocabulary = self.vocabulary.load(context, self.case)?;
         Ok(match found {
-            made::Read::Capr { train, test } => Box::new(ranking::Ranking::new(
-                &self.name,
-                train.map(|train| *train),
-                *test,
-                &vocabulary,
-                &self.fixed,
-                seed,
-            )?),
+            made::Read::Capr { train, test } => {
+                let known = known::Known::of(&self.attending, &self.fixed, context)?;
+                let (train, fixed) = (train.map(|train| *train), &self.fixed);
+                let ranking = ranking::Ranking::new(&self.name, train, *test, &vocabulary, fixed, seed)?;
+                Box::new(ranking.knowing(known))
+            }
             made::Read::Examples(examples) if examples.examples.kind == Kind::Tags => {
                 Box::new(tagged::Sentences::new(examples.examples, &vocabulary, &self.fixed)?)
             }
-            made::Read::Examples(examples) => self.of_examples(examples.examples, context)?,
+            made::Read::Examples(examples) => self.of_examples(examples.examples, Of::Examples, context)?,
         })
     }
 }

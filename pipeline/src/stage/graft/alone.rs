@@ -1,5 +1,8 @@
 //! What an encoder comes to without grafting: fine-tuned as it is, with other attentions, on several benchmarks together; and one table of it all.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use anyhow::Context as _;
 use model::device::Recompute;
 use tasks::downstream::example::Kind;
@@ -15,6 +18,8 @@ use crate::stage::finetune::measure::metrics;
 use crate::stage::finetune::quirks::{PairOrder, Quirks, TrainOn};
 use crate::stage::finetune::scored::{Scored, Trained};
 use crate::stage::finetune::{Chosen, Finetune, Looked, Tried};
+use crate::stage::location::Places;
+use crate::stage::maps::benchmark::OfBenchmark;
 use crate::stage::scores::{self, Compared, Whose};
 use crate::stage::submission::HandedIn;
 
@@ -26,7 +31,7 @@ impl Around<'_> {
     ///
     /// # Errors
     /// When there is nothing to be tried on, or a setting is invalid.
-    pub(crate) fn alone(&self) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    pub(crate) fn alone(&self, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         let names: Vec<&str> = self.benchmarks.iter().map(String::as_str).collect();
         anyhow::ensure!(
             !names.is_empty(),
@@ -65,9 +70,34 @@ impl Around<'_> {
             });
         }
         stages.extend(submission(handed));
+        let mapped = self.mapped(places)?;
+        stages.splice(0..0, mapped);
         compared.sort_by_key(|of| self.benchmarks.iter().position(|name| *name == of.benchmark));
         stages.push(Box::new(scores::Table { of: compared }));
         Ok(stages)
+    }
+
+    /// The stages that make the maps of the benchmarks on which something attends by them.
+    fn mapped(&self, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+        let Some(mapping) = &self.mapping else { return Ok(vec![]) };
+        let trained: Vec<String> = self.trained().cloned().collect();
+        let mut named = BTreeSet::new();
+        for attention in self.attentions.iter().filter(|of| of.has_maps()) {
+            let on = attention.benchmarks(self.tables, &trained, &self.finetuning.fixed)?;
+            named.extend(on.into_iter().map(str::to_owned));
+            let recipes = self.recipes.iter().filter(|of| of.attention.as_ref() == Some(&attention.name));
+            named.extend(recipes.flat_map(|recipe| recipe.tasks.iter().cloned()));
+        }
+        let too: Vec<String> = named.iter().flat_map(|on| self.tried_too(on).cloned()).collect();
+        named.extend(too);
+        let stage = |benchmark: &String| {
+            let Tried { fixed, .. } = self.tried(benchmark);
+            let parsed = self.table(benchmark)?.parsed(places)?;
+            let mapping = Arc::clone(mapping);
+            let stage = OfBenchmark::new(benchmark, mapping, fixed.max_tokens, fixed.quirks.pairs, parsed);
+            Ok(Box::new(stage) as Box<dyn Stage>)
+        };
+        named.iter().map(stage).collect()
     }
 
     /// Refuses names of attentions and recipes that would give two stages, or two rows of the table, one name.

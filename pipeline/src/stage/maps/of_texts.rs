@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use base::read::ReadError;
 use base::self_check;
 use batch::maps::expand::Map;
+use batch::maps::sample::Sample;
 use kg::table::schema::Table;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,9 +16,10 @@ use tasks::downstream::encode::Framed;
 use tasks::maps::generators::Limits;
 use tasks::token::encode::Vocabulary;
 use text::count;
+use text::file::Format;
 use text::pmi::MATRIX;
 
-use super::tools::{Made, Tools};
+use super::tools::Tools;
 use super::{Config, Entities, Graph, Mapping, Phrases, Terms};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Description};
@@ -47,7 +49,7 @@ pub(crate) fn differing<'k, V: PartialEq>(
 /// Rows of some texts with maps, in their order.
 #[derive(Debug)]
 pub(crate) struct MappedRows {
-    made: Vec<Made>,
+    made: Vec<Sample>,
     maps: Vec<Map>,
 }
 
@@ -56,15 +58,9 @@ impl MappedRows {
     ///
     /// # Errors
     /// When the numbers of one do not fit each other.
-    pub(crate) fn new(made: Vec<Made>, maps: &[Map]) -> Result<Self, ReadError> {
-        made.iter().try_for_each(|(sample, _)| sample.row().check())?;
+    pub(crate) fn new(made: Vec<Sample>, maps: &[Map]) -> Result<Self, ReadError> {
+        made.iter().try_for_each(|sample| sample.row().check())?;
         Ok(Self { made, maps: maps.to_vec() })
-    }
-
-    /// The tokens of all rows.
-    #[must_use]
-    pub(crate) fn tokens(&self) -> u64 {
-        self.made.iter().map(|(sample, _)| sample.input_ids.len() as u64).sum()
     }
 
     /// Adds the row of the text at `place`.
@@ -72,18 +68,17 @@ impl MappedRows {
     /// # Errors
     /// When there is none, or its numbers do not fit the rows before.
     pub(crate) fn push(&self, place: usize, rows: &mut Framed) -> anyhow::Result<()> {
-        let made = self.made.get(place);
-        let (sample, cut) = made.with_context(|| format!("there are no maps of text {place}"))?;
-        Ok(rows.known(&sample.row(), &self.maps, *cut)?)
+        let sample = self.made.get(place).with_context(|| format!("there are no maps of text {place}"))?;
+        Ok(rows.known(&sample.row(), &self.maps, sample.cut as usize)?)
     }
 }
 
 impl Mapping {
-    /// Whether these maps can be made of any text: a benchmark's texts mark nothing, and a map that nothing is known for is no map.
+    /// Whether these maps can be made of texts that files of the format `parsed` say more of: a map that nothing is known for is no map.
     ///
     /// # Errors
     /// Names the setting that takes a file's marks, or that leaves a map empty.
-    pub(crate) fn can_make(&self, maps: &[Map]) -> anyhow::Result<()> {
+    pub(crate) fn can_make(&self, maps: &[Map], parsed: Option<&Format>) -> anyhow::Result<()> {
         for (map, field, none) in [
             (Map::Entity, "entities", self.config.entities == Entities::None),
             (Map::Phrase, "phrases", self.config.phrases == Phrases::None),
@@ -96,13 +91,26 @@ impl Mapping {
                 map.name()
             );
         }
-        for (field, marked, other) in [
-            ("entities", self.config.entities == Entities::Marked, "dictionary"),
-            ("phrases", self.config.phrases == Phrases::Marked, "neighbours"),
+        let says = |marks: fn(&Format) -> bool| parsed.is_some_and(marks);
+        for (map, field, marked, said, other) in [
+            (
+                Map::Entity,
+                "entities",
+                self.config.entities == Entities::Marked,
+                says(Format::has_spans),
+                "dictionary",
+            ),
+            (
+                Map::Phrase,
+                "phrases",
+                self.config.phrases == Phrases::Marked,
+                says(Format::has_phrases),
+                "neighbours",
+            ),
         ] {
             anyhow::ensure!(
-                !marked,
-                "maps.{field} = \"marked\" takes what a corpus marks, and the texts of benchmarks mark nothing: set it to {other} or none"
+                !marked || said || !maps.contains(&map),
+                "maps.{field} = \"marked\" takes what a file marks, and nothing marks {field} here: bring what an annotator says of a benchmark's texts (benchmarks.NAME.parsed), or set it to {other} or none"
             );
         }
         Ok(())

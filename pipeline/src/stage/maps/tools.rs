@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::judge::Judge;
-use super::{Config, Entities, Graph as GraphMap, Phrases, Terms, Unit};
+use base::read::ReadError;
 use batch::maps::expand::Map;
 use batch::maps::sample::{NO_WORD, Sample};
 use kg::table::row::TermKind;
@@ -15,16 +13,19 @@ use kg::table::{EntityId, Graph, read};
 use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
 use tasks::Error;
-use tasks::maps::generators::{Counts, From, Generator, Limits, Spell, Text};
+use tasks::maps::generators::{Counts, From, Generator, Limits, Spell};
 use tasks::maps::graph::Adjacency;
-use tasks::maps::spelt::{self, Mention, Speller, Spelt};
 use tasks::token::encode::{Case, Vocabulary};
 use text::count::Read;
-use text::ner::{Dictionary, Entry, Filters, Report, Tagger};
+use text::ner::{Dictionary, Entry, Filters, Report};
 use text::phrase;
 use text::pmi::{MATRIX, Matrix};
-use text::word::Words;
 use text::{Document, Entity, Span, sentence};
+
+use super::judge::Judge;
+use super::piece::{Piece, Reader};
+use super::{Config, Entities, Graph as GraphMap, Phrases, Terms, Unit};
+use crate::engine::context::Context;
 
 /// Texts of one thread at a time.
 const TEXTS: usize = 64;
@@ -32,29 +33,16 @@ const TEXTS: usize = 64;
 /// Everything that samples are made with.
 #[derive(Debug)]
 pub(crate) struct Tools {
-    config: Config,
-    case: Case,
-    vocabulary: Vocabulary,
+    pub(super) config: Config,
+    pub(super) case: Case,
+    pub(super) vocabulary: Vocabulary,
     /// Entities by their keys in lower case, with and without the namespace; only where entities are marked.
     keys: HashMap<String, EntityId>,
-    dictionary: Option<Dictionary>,
-    phrases: Option<phrase::Phrases>,
+    pub(super) dictionary: Option<Dictionary>,
+    pub(super) phrases: Option<phrase::Phrases>,
     matrix: Option<Matrix>,
     adjacency: Option<Adjacency>,
     sources: (Option<PathBuf>, Option<PathBuf>),
-}
-
-/// With how many tokens were cut of it.
-pub(crate) type Made = (Sample, usize);
-
-/// What a document has for samples.
-#[derive(Debug)]
-pub(crate) struct Piece {
-    text: String,
-    /// Where its sentences begin, if its file says so.
-    sentences: Vec<usize>,
-    entities: Vec<Entity>,
-    phrases: Vec<Range<usize>>,
 }
 
 impl Tools {
@@ -131,10 +119,16 @@ impl Tools {
         Judge::new(self.dictionary.as_ref())
     }
 
-    /// The files of the relevance matrix and of the triple table, where they are used.
-    #[must_use]
-    pub(crate) fn sources(&self) -> (Option<&Path>, Option<&Path>) {
-        (self.sources.0.as_deref(), self.sources.1.as_deref())
+    /// The digests of the relevance matrix, and of the table of triples, which stands for the graph, where they are used.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(super) fn digests(&self, context: &Context) -> anyhow::Result<[Option<String>; 2]> {
+        let of = |path: &Option<PathBuf>| {
+            let digest = path.as_deref().map(|path| context.digest(path)).transpose()?;
+            anyhow::Ok(digest.map(|digest| digest.to_string()))
+        };
+        Ok([of(&self.sources.0)?, of(&self.sources.1)?])
     }
 
     /// What a document has for samples, as far as these tools take it from there.
@@ -193,8 +187,12 @@ impl Tools {
         &self,
         limits: Limits,
         texts: &[(&str, Option<&str>)],
-    ) -> Result<(Vec<Made>, Counts), (usize, Error)> {
-        let chunks: Vec<_> = texts.par_chunks(TEXTS).map(|texts| self.some_rows(limits, texts)).collect();
+    ) -> Result<(Vec<Sample>, Counts), (usize, Error)> {
+        let piece = |(text, pair): &(&str, Option<&str>)| (Piece::unmarked(text), pair.map(Piece::unmarked));
+        let some = |texts: &[(&str, Option<&str>)]| {
+            self.some_rows(0, limits, &texts.iter().map(piece).collect::<Vec<_>>())
+        };
+        let chunks: Vec<_> = texts.par_chunks(TEXTS).map(some).collect();
         let (mut all, mut counts) = (Vec::with_capacity(texts.len()), Counts::default());
         for (number, chunk) in chunks.into_iter().enumerate() {
             let (rows, of_chunk) = chunk.map_err(|(text, error)| (number * TEXTS + text, error))?;
@@ -204,26 +202,40 @@ impl Tools {
         Ok((all, counts))
     }
 
+    /// The same of texts that something may be marked in, of which the first has the number `first`.
+    ///
+    /// # Errors
+    /// As [`Tools::samples`].
+    pub(super) fn rows_from(
+        &self,
+        first: u32,
+        limits: Limits,
+        texts: &[(Piece, Option<Piece>)],
+    ) -> Result<(Vec<Sample>, Counts), Error> {
+        self.some_rows(first, limits, texts).map_err(|(text, error)| {
+            let place = format!("text {}", first as usize + text);
+            ReadError::new(place, error.to_string(), "", "").into()
+        })
+    }
+
     fn some_rows(
         &self,
+        first_number: u32,
         limits: Limits,
-        texts: &[(&str, Option<&str>)],
-    ) -> Result<(Vec<Made>, Counts), (usize, Error)> {
+        texts: &[(Piece, Option<Piece>)],
+    ) -> Result<(Vec<Sample>, Counts), (usize, Error)> {
         let spell = |word: &str| self.vocabulary.encode(&self.vocabulary.within(word));
         let from = From { limits, ..self.from(&spell) };
         let mut generator = Generator::new(from).map_err(|error| (0, error.into()))?;
         let mut rows = vec![];
         let (mut first, mut second) = (Reader::new(self), Reader::new(self));
-        for (number, (text, pair)) in texts.iter().enumerate() {
-            let read = first.read_unmarked(text);
-            let read = read.and_then(|()| pair.map_or(Ok(()), |pair| second.read_unmarked(pair)));
+        for ((number, (text, pair)), document) in texts.iter().enumerate().zip(first_number..) {
+            let read = first.read(text, 0..text.text.len());
+            let read = read
+                .and_then(|()| pair.as_ref().map_or(Ok(()), |pair| second.read(pair, 0..pair.text.len())));
             read.map_err(|error| (number, error))?;
-            let before = generator.counts.subwords.cut;
-            let sample = generator.build(first.text(), pair.map(|_| second.text()));
-            let sample = sample.map_err(|error| (number, error))?;
-            // A row's tokens, which are no more than memory holds.
-            let cut = usize::try_from(generator.counts.subwords.cut - before).unwrap_or(usize::MAX);
-            rows.push((sample, cut));
+            let sample = generator.build(first.text(), pair.as_ref().map(|_| second.text()));
+            rows.push(Sample { document, ..sample.map_err(|error| (number, error))? });
         }
         Ok((rows, generator.counts))
     }
@@ -266,99 +278,10 @@ impl Tools {
     }
 
     /// The graph's entities that an annotation names.
-    fn named(&self, entity: &Entity) -> Vec<EntityId> {
+    pub(super) fn named(&self, entity: &Entity) -> Vec<EntityId> {
         let known = |concept: &String| self.keys.get(concept.to_lowercase().as_str());
         entity.concepts.iter().filter_map(known).copied().collect()
     }
-}
-
-/// Reads one text after the other, by words.
-struct Reader<'t> {
-    tools: &'t Tools,
-    words: Words,
-    tagger: Option<Tagger<'t>>,
-    found: Vec<text::ner::Mention>,
-    speller: Speller<'t>,
-    spelt: Spelt,
-    mentions: Vec<Mention>,
-    phrases: Vec<Range<usize>>,
-    /// Marked entities that begin in a part and end in another.
-    crossing: u64,
-}
-
-impl<'t> Reader<'t> {
-    fn new(tools: &'t Tools) -> Self {
-        Self {
-            tools,
-            words: Words::new(tools.case),
-            tagger: tools.dictionary.as_ref().map(Tagger::new),
-            found: Vec::new(),
-            speller: Speller::new(&tools.vocabulary),
-            spelt: Spelt::default(),
-            mentions: Vec::new(),
-            phrases: Vec::new(),
-            crossing: 0,
-        }
-    }
-
-    /// What was read.
-    fn text(&self) -> Text<'_> {
-        Text { spelt: &self.spelt, mentions: &self.mentions, phrases: &self.phrases }
-    }
-
-    /// Reads a text in which nothing is marked.
-    fn read_unmarked(&mut self, text: &str) -> Result<(), Error> {
-        let (entities, phrases) = (Vec::new(), Vec::new());
-        let piece = Piece { text: text.to_owned(), sentences: Vec::new(), entities, phrases };
-        self.read(&piece, 0..text.len())
-    }
-
-    /// Reads a part of a document.
-    fn read(&mut self, piece: &Piece, bytes: Range<usize>) -> Result<(), Error> {
-        let text = &piece.text[bytes.clone()];
-        self.words.split(text);
-        self.spelt.read(&mut self.speller, text, &mut self.words)?;
-        self.mentions.clear();
-        if let (Some(tagger), Some(dictionary)) = (&mut self.tagger, &self.tools.dictionary) {
-            tagger.tag(text, &mut self.found);
-            self.mentions.extend(self.found.iter().map(|mention| Mention {
-                // By place, since the dictionary splits words without case.
-                words: vec![spelt::cover(&self.words, &mention.bytes)],
-                entities: dictionary.entities(mention.term).to_vec(),
-            }));
-        } else if self.tools.config.entities == Entities::Marked {
-            let inside = within(&piece.entities, &bytes);
-            let begins =
-                |entity: &&Entity| entity.pieces.first().is_some_and(|first| bytes.contains(&first.start));
-            self.crossing += (piece.entities.iter().filter(begins).count() - inside.len()) as u64;
-            self.mentions = spelt::mentions(&self.words, &inside, |entity| self.tools.named(entity));
-        }
-        match (&self.tools.phrases, &self.tools.config.phrases) {
-            (Some(phrases), _) => {
-                phrases.segment(self.words.iter().map(|word| word.letters), &mut self.phrases);
-            }
-            (None, Phrases::Marked) => {
-                let inside = piece.phrases.iter().filter_map(|phrase| shifted(phrase, &bytes));
-                self.phrases = spelt::phrases(&self.words, &inside.collect::<Vec<_>>());
-            }
-            (None, _) => self.phrases.clear(),
-        }
-        Ok(())
-    }
-}
-
-/// The entities that lie inside a part of a text, with places that count from its beginning.
-fn within(entities: &[Entity], bytes: &Range<usize>) -> Vec<Entity> {
-    let inside = |entity: &Entity| {
-        let pieces: Option<Vec<_>> = entity.pieces.iter().map(|piece| shifted(piece, bytes)).collect();
-        Some(Entity { pieces: pieces?, label: entity.label, concepts: entity.concepts.clone() })
-    };
-    entities.iter().filter_map(inside).collect()
-}
-
-fn shifted(piece: &Range<usize>, bytes: &Range<usize>) -> Option<Range<usize>> {
-    let is_inside = bytes.start <= piece.start && piece.end <= bytes.end;
-    is_inside.then(|| piece.start - bytes.start..piece.end - bytes.start)
 }
 
 /// Entities by the keys that annotations may use: `mesh:D009270`, and `D009270` where no two entities share it.
@@ -444,18 +367,19 @@ mod tests {
         };
         let ((rows, counts), (others, of_others)) = (with(1), with(3));
         assert!(rows == others && counts == of_others && counts.samples == 150);
-        for ((sample, cut), (text, pair)) in rows.iter().zip(&asked) {
+        for (sample, (text, pair)) in rows.iter().zip(&asked) {
             sample.row().check().unwrap();
             if pair.is_none() {
-                assert_eq!(sample, &tools.sample(text).unwrap().0, "{text}");
+                let document = sample.document;
+                assert_eq!(sample, &Sample { document, ..tools.sample(text).unwrap().0 }, "{text}");
                 let whole = tools.vocabulary().encode(text).unwrap().len();
-                assert_eq!(usize::from(sample.real) - 2 + cut, whole, "{text}");
+                assert_eq!(usize::from(sample.real) - 2 + sample.cut as usize, whole, "{text}");
             } else {
                 let seps = sample.input_ids.iter().filter(|id| **id == 3).count();
                 assert!(seps == 2 && sample.token_types.contains(&1), "{text}: {pair:?}");
             }
         }
-        let cut: u64 = rows.iter().map(|(_, cut)| *cut as u64).sum();
+        let cut: u64 = rows.iter().map(|sample| u64::from(sample.cut)).sum();
         assert!(cut == counts.subwords.cut && cut > 0);
     }
 }

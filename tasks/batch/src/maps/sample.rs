@@ -19,6 +19,8 @@ pub struct Sample {
     pub real: u16,
     /// Tokens of auxiliary terms, behind them.
     pub auxiliary: u16,
+    /// Tokens of the text that were cut.
+    pub cut: u32,
     /// Token ids, none below 0.
     pub input_ids: Vec<i32>,
     /// Segment of each token: 1 in the second text and its `[SEP]`, else 0.
@@ -63,6 +65,7 @@ pub struct Row<'a> {
     pub chunk: u32,
     pub real: u16,
     pub auxiliary: u16,
+    pub cut: u32,
     pub input_ids: &'a [i32],
     pub token_types: &'a [i8],
     pub words: &'a [u16],
@@ -94,6 +97,7 @@ impl Sample {
             chunk: self.chunk,
             real: self.real,
             auxiliary: self.auxiliary,
+            cut: self.cut,
             input_ids: &self.input_ids,
             token_types: &self.token_types,
             words: &self.words,
@@ -103,6 +107,25 @@ impl Sample {
             terms: (self.terms.pairs.both(), &self.terms.relevance),
             graph: self.graph.both(),
         }
+    }
+}
+
+impl Sample {
+    /// The sample of the text alone, without auxiliary terms and what relates words.
+    #[must_use]
+    pub fn without_terms(mut self) -> Self {
+        let real = usize::from(self.real);
+        self.input_ids.truncate(real);
+        self.token_types.truncate(real);
+        self.words.truncate(real);
+        let last = self.words.iter().filter(|word| **word != NO_WORD).max();
+        let words = last.map_or(0, |last| usize::from(*last) + 1);
+        for numbers in [&mut self.entities, &mut self.phrases, &mut self.types] {
+            numbers.truncate(words);
+        }
+        self.auxiliary = 0;
+        self.terms = Terms::default();
+        self
     }
 }
 
@@ -128,6 +151,7 @@ impl Row<'_> {
             chunk: self.chunk,
             real: self.real,
             auxiliary: self.auxiliary,
+            cut: self.cut,
             input_ids: self.input_ids.to_vec(),
             token_types: self.token_types.to_vec(),
             words: self.words.to_vec(),
@@ -255,6 +279,7 @@ pub fn example() -> Sample {
         chunk: 1,
         real: 7,
         auxiliary: 3,
+        cut: 2,
         input_ids: vec![2, 10, 11, 12, 13, 10, 3, 14, 15, 16],
         token_types: vec![0; 10],
         words: vec![no, 0, 1, 1, 2, 3, no, 4, 4, 5],

@@ -1,0 +1,177 @@
+//! Attention by maps where its texts come from elsewhere than a set of examples: the pairs of a ranking, and what an annotator says of a benchmark.
+
+use std::path::Path;
+
+use base::whole::write_whole;
+use batch::maps::sample::Sample;
+use engraft_tests::{Engraft, json, json_lines};
+use kg::split::Part;
+use serde_json::{Value, json as object};
+use tasks::maps::index::Index;
+use tasks::maps::read::Maps;
+
+/// The world's passages and pairs of texts, an encoder that begins afresh, and maps.
+const CONFIG: &str = r#"version = 5
+extends = ["CONFIGS/parts/world-corpus.toml", "world"]
+
+[corpus]
+
+[counts]
+
+[[benchmarks]]
+name = "capr"
+capr = { train.medquad = "world:medquad", test.share = 0.4, candidates.per_query = 8, held_out = { dev = 0.1, mask_search = 0 } }
+
+[[benchmarks]]
+name = "alike"
+set = { format = "sts_b", train = ["world:sets/alike.tsv"], drawn = { dev = 0.15, test = 0.25 }, licence = "free" }
+
+[[attentions]]
+name = "kam"
+knowledge.maps = ["entity", "phrase", "term"]
+
+[finetune]
+learning_rate = 1e-3
+epochs = 1
+max_tokens = 48
+max_examples = { train = 16, dev = 8, test = 10 }
+ranking = { negatives = 2 }
+
+[encoder]
+num_hidden_layers = 2
+hidden_size = 32
+intermediate_size = 32
+num_attention_heads = 4
+"#;
+
+fn with(folder: &Path, verb: &[&str], sets: &[&str]) -> Engraft {
+    let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs");
+    let config = folder.join("known.toml");
+    write_whole(&config, CONFIG.replace("CONFIGS", configs.to_str().unwrap()).as_bytes()).unwrap();
+    let run = Engraft::plain(verb, &folder.join("out")).arg("--config").arg(&config);
+    sets.iter().fold(run.arg("--data").arg(folder), |run, set| run.set(set))
+}
+
+/// The scores of the first test question, as its stage wrote them and as `predict` says them of the same pairs.
+fn said_twice(folder: &Path, sets: &[&str]) -> [Vec<f64>; 2] {
+    let out = folder.join("out");
+    let tried = &json_lines(out.join("finetune-kam-capr-1/test.jsonl"))[0];
+    let [queries, passages] =
+        ["queries", "passages"].map(|of| json_lines(out.join(format!("benchmark-capr/test/{of}.jsonl"))));
+    let text = |query: &Value| {
+        format!("{} ; {}", query["entity"].as_str().unwrap(), query["aspect"].as_str().unwrap())
+    };
+    let query = queries.iter().find(|query| tried["id"] == text(query)).unwrap();
+    let passage = |at: &Value| &passages[usize::try_from(at.as_u64().unwrap()).unwrap()]["text"];
+    let pairs = query["candidates"].as_array().unwrap().iter();
+    let lines: String =
+        pairs.map(|at| format!("{}\n", object!({ "text": tried["id"], "pair": passage(at) }))).collect();
+    let asked = folder.join("asked.jsonl");
+    write_whole(&asked, lines.as_bytes()).unwrap();
+    let model = out.join("finetune-kam-capr-1/model");
+    let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
+    let said = with(folder, &verb, sets).ok();
+    let said =
+        said.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["score"].as_f64().unwrap());
+    let written = tried["outputs"].as_array().unwrap().iter().map(|row| row[0].as_f64().unwrap());
+    [written.collect(), said.collect()]
+}
+
+#[test]
+fn rankings_are_attended_by_maps_of_their_pairs_and_of_texts_read_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    for scorer in ["cross_encoder", "bi_encoder"] {
+        let sets = [format!("finetune.ranking.scorer={scorer}"), "finetune.pooling=mean".to_owned()];
+        let sets = sets.each_ref().map(String::as_str);
+        with(folder.path(), &["run", "finetune-kam-capr-1"], &sets).ok();
+        let [written, said] = said_twice(folder.path(), &sets);
+        assert!(written.len() > 2 && written.len() == said.len(), "{written:?} {said:?}");
+        assert!(
+            written.iter().zip(&said).all(|(a, b)| (a - b).abs() < 1e-4),
+            "{scorer}: {written:?} {said:?}"
+        );
+        let model = folder.path().join("out/finetune-kam-capr-1/model");
+        assert_eq!(json(model.join("outputs.json"))["outputs"]["knowledge"]["maps"], 3);
+    }
+}
+
+/// The maps that a stage on a benchmark made, text after text.
+fn samples(folder: &Path) -> Vec<Sample> {
+    let index = Index::read(folder).unwrap();
+    let files = &index.part(Part::Train).unwrap().files;
+    let groups = files.iter().flat_map(|file| {
+        let file = Maps::open(folder, file).unwrap();
+        (0..file.groups()).map(|group| file.group(group).unwrap()).collect::<Vec<_>>()
+    });
+    groups.flat_map(|group| group.rows().map(|row| row.to_sample()).collect::<Vec<_>>()).collect()
+}
+
+/// A document of CoNLL-U: the first word is an entity, and goes with the second, on which all others depend.
+fn parsed(id: &str, text: &str) -> String {
+    let mut said = format!("# newdoc id = {id}\n# text = {text}\n");
+    for (at, word) in text.split_whitespace().enumerate() {
+        let (head, tag) = (if at == 1 { 0 } else { 2 }, if at == 0 { "B-SIGN" } else { "O" });
+        said += &format!("{}\t{word}\t_\t_\t_\t_\t{head}\tdep\t_\tner={tag}\n", at + 1);
+    }
+    said + "\n"
+}
+
+const MARKED: [&str; 5] = [
+    "finetune.on=[\"alike\"]",
+    "maps.entities=marked",
+    "maps.phrases=marked",
+    "maps.graph=none",
+    "benchmarks.alike.parsed={ paths = [\"alike.conllu\"], format.conllu = { unit = \"newdoc\", scheme = \"bio\", phrases.dependency = 2 } }",
+];
+
+#[test]
+fn what_an_annotator_says_of_a_benchmarks_texts_becomes_their_maps() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    with(root, &["run", "benchmark-alike"], &[]).ok();
+    let examples = json_lines(root.join("out/benchmark-alike/examples.jsonl"));
+    let of = |example: &Value| {
+        let [id, text, pair] = ["id", "text", "pair"].map(|key| example[key].as_str().unwrap().to_owned());
+        parsed(&id, &text) + &parsed(&format!("{id}/pair"), &pair)
+    };
+    // Of the second half nothing is said.
+    let half = &examples[..examples.len() / 2];
+    let write = |text: &str| write_whole(&root.join("alike.conllu"), text.as_bytes()).unwrap();
+    let whole: String = half.iter().map(of).collect();
+    write(&whole);
+    with(root, &["run", "finetune-kam-alike-1"], &MARKED).ok();
+    let samples = samples(&root.join("out/maps-alike"));
+    assert_eq!(samples.len(), examples.len());
+    for (at, sample) in samples.iter().enumerate() {
+        let last = sample.entities.iter().copied().max().unwrap();
+        assert_eq!((sample.document as usize, last), (at, if at < half.len() { 2 } else { 0 }), "{sample:?}");
+        assert!(at >= half.len() || sample.entities[0] == 1, "{sample:?}");
+    }
+    let scores = json(root.join("out/finetune-kam-alike-1/scores.json"));
+    assert!(scores["test"]["value"].is_f64(), "{scores}");
+
+    let model = root.join("out/finetune-kam-alike-1/model");
+    let asked = with(root, &["predict", model.to_str().unwrap()], &MARKED).output().text();
+    assert!(asked.contains("what a line says is all that is known of it"), "{asked}");
+    assert!(asked.contains("benchmarks.NAME.parsed"), "{asked}");
+    let refused = |text: &str| {
+        write(text);
+        with(root, &["run", "maps-alike"], &MARKED).output().text()
+    };
+    let first = half[0]["id"].as_str().unwrap();
+    let other = refused(&parsed(first, "other words than those"));
+    assert!(
+        other.contains(&format!("the annotated text of example {first} is not the benchmark's")),
+        "{other}"
+    );
+    let unknown = refused(&parsed("nobody", "a text"));
+    assert!(
+        unknown.contains("none of its 1 documents has the id of an example (the first is \"nobody\")"),
+        "{unknown}"
+    );
+    let twice = refused(&[whole.as_str(), &of(&half[0])].concat());
+    assert!(twice.contains("is there twice"), "{twice}");
+    let without = &MARKED[..MARKED.len() - 1];
+    let unmarked = with(root, &["plan"], without).output().text();
+    assert!(unmarked.contains("no format of [[corpus.texts]] or of benchmarks.parsed marks"), "{unmarked}");
+}
