@@ -141,9 +141,9 @@ mod tests {
         write(folder.path(), &index()).unwrap();
         let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
         let readme = read(README);
-        // Four numbers a row; eleven lists with 4 bytes a row (and one more): three of tokens, three of words, three and two of pairs.
+        // Five numbers a row; eleven lists with 4 bytes a row (and one more): three of tokens, three of words, three and two of pairs.
         let lists = 60 * (4 + 1 + 2) + 25 * (2 + 2 + 2) + 7 * (2 + 2 + 4) + 3 * (2 + 2);
-        let bytes = 6 * (4 + 4 + 2 + 2) + 11 * 7 * 4 + lists;
+        let bytes = 6 * (4 + 4 + 2 + 2 + 4) + 11 * 7 * 4 + lists;
         for says in [
             "pretty_name: engraft maps\n",
             "- config_name: maps\n  data_files:\n  - split: train\n    path: train-*.parquet\n  - split: validation\n",
