@@ -60,12 +60,24 @@ def encoded(tokenizer, rows, most):
                 before = word
             firsts.append(first)
         return batch, firsts
+    if "choice" in rows[0]["answer"]:
+        of = [(row["text"], choice) for row in rows for choice in row["answer"]["choice"]["choices"]]
+        texts, choices = (list(column) for column in zip(*of))
+        return tokenizer(texts, choices, truncation=True, max_length=most, padding=True, return_tensors="pt"), None
     pairs = [row["pair"] for row in rows] if "pair" in rows[0] else None
     texts = [row["text"] for row in rows]
     return tokenizer(texts, pairs, truncation=True, max_length=most, padding=True, return_tensors="pt"), None
 
 
+def by_row(logits, rows):
+    """The outputs of each row's choices."""
+    return logits.squeeze(1).split([len(row["answer"]["choice"]["choices"]) for row in rows])
+
+
 def loss_of(kind, logits, rows, firsts):
+    if kind == "choice":
+        losses = [-of.log_softmax(0)[row["answer"]["choice"]["right"]] for of, row in zip(by_row(logits, rows), rows)]
+        return torch.stack(losses).mean()
     if kind == "one_class":
         return torch.nn.functional.cross_entropy(logits, torch.tensor([row["answer"]["class"] for row in rows]))
     if kind == "score":
@@ -126,7 +138,7 @@ def measured(index, rows, said):
             recall += 1.0 if none else both / len(true) if true else 0.0
         precision, recall = precision / len(rows), recall / len(rows)
         return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-    true = [row["answer"]["class"] for row in rows]
+    true = [row["answer"]["choice"]["right"] if kind == "choice" else row["answer"]["class"] for row in rows]
     if measure == "accuracy":
         return sum(a == b for a, b in zip(true, said)) / len(true)
     count = [[0] * len(index["classes"]) for _ in index["classes"]]
@@ -155,6 +167,8 @@ def answers(model, tokenizer, index, rows, most):
         some = [rows[place] for place in places]
         batch, firsts = encoded(tokenizer, some, most)
         logits = model(batch)
+        if index["kind"] == "choice":
+            logits = by_row(logits, some)
         for at, place in enumerate(places):
             if index["kind"] == "tags":
                 best = logits[at].argmax(-1).tolist()

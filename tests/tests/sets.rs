@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use engraft_tests::{Engraft, artifacts, assert_same, json, json_lines};
 use serde_json::Value;
 
+mod choices;
 mod real;
 mod shards;
 

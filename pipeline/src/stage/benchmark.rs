@@ -47,7 +47,7 @@ pub(crate) struct Config {
     #[serde(default, skip_serializing)]
     pub trained_on: Option<String>,
     /// What an annotator (Stanza, spaCy) says of the benchmark's texts, in any format of texts: documents are called by the `id` of an example in
-    /// `benchmark-NAME`, a second text by that and `/pair`. With `maps.entities` or `maps.phrases = "marked"` attention by maps takes them from there; a
+    /// `benchmark-NAME`, a second text by that and `/pair`, a choice by that and its number from 0 (`ID/0`). With `maps.entities` or `maps.phrases = "marked"` attention by maps takes them from there; a
     /// text without a document has none. The characters must be those of the benchmark's text.
     ///
     /// Source: KAM-BERT, section 4.1: Stanza's entities and parses.

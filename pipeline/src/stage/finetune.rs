@@ -4,6 +4,7 @@ pub(crate) mod answers;
 pub(crate) mod attention;
 pub(crate) mod begin;
 pub(crate) mod benchmark;
+pub(crate) mod choices;
 pub(crate) mod config;
 mod examples;
 mod known;

@@ -55,6 +55,8 @@ pub enum Kind {
     Score,
     /// Of every word, which one of some classes: tags of entities, of which class 0 is `O`.
     Tags,
+    /// Which one of texts of its own goes with the text (multiple choice).
+    Choice,
 }
 
 /// The metric by which settings, stopping points and masks are chosen.
@@ -98,12 +100,13 @@ impl Measure {
             }
             Kind::Score => matches!(self, Self::Pearson | Self::Spearman),
             Kind::Tags => self == Self::EntityF1,
+            Kind::Choice => self == Self::Accuracy,
         };
         if fits {
             return Ok(());
         }
         Err(Error::unfit(format!(
-            "{self:?} is no measure of answers of kind {kind:?}; expected auroc, accuracy, matthews, micro_f1 or macro_f1 of one class, auroc, micro_f1, macro_f1 or example_f1 of any classes, pearson or spearman of scores, entity_f1 of tags"
+            "{self:?} is no measure of answers of kind {kind:?}; expected auroc, accuracy, matthews, micro_f1 or macro_f1 of one class, auroc, micro_f1, macro_f1 or example_f1 of any classes, pearson or spearman of scores, entity_f1 of tags, accuracy of choices"
         )))
     }
 }
@@ -120,6 +123,18 @@ pub enum Answer {
     Score(f64),
     /// The words and their classes.
     Tags(Tagged),
+    /// The texts, and which is right.
+    Choice(Choice),
+}
+
+/// Texts of which one goes with an example's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// The texts, at least two.
+    pub choices: Vec<String>,
+    /// The place of the right one, from 0.
+    pub right: usize,
 }
 
 /// The words of a text with their classes.
@@ -182,6 +197,7 @@ impl Examples {
             Kind::OneClass => (self.classes.len() > 1, "at least 2"),
             Kind::AnyClasses => (!self.classes.is_empty(), "at least 1"),
             Kind::Score => (self.classes.is_empty(), "none: the answers are numbers"),
+            Kind::Choice => (self.classes.is_empty(), "none: every text has choices of its own"),
             Kind::Tags => (
                 self.classes.len() > 1,
                 "at least 2: O and the tags of entities; if `kinds` names some, the files have none of these",
@@ -255,10 +271,22 @@ impl Examples {
                     None
                 }
             }
+            (Kind::Choice, Answer::Choice(Choice { choices, right })) => {
+                if choices.len() < 2 || choices.iter().any(|choice| choice.trim().is_empty()) {
+                    Some("has not two choices or more with a text each")
+                } else if *right >= choices.len() {
+                    Some("has a right choice that there is not")
+                } else if example.pair.is_some() {
+                    Some("has a second text, expected choices in its place")
+                } else {
+                    None
+                }
+            }
             (Kind::OneClass, _) => Some("has another answer than one class, as all others have"),
             (Kind::AnyClasses, _) => Some("has another answer than a list of classes, as all others have"),
             (Kind::Score, _) => Some("has another answer than a score, as all others have"),
             (Kind::Tags, _) => Some("has another answer than tags, as all others have"),
+            (Kind::Choice, _) => Some("has another answer than a choice, as all others have"),
         }
     }
 
@@ -285,7 +313,7 @@ impl Examples {
                     classes.sort_unstable();
                 }
                 Answer::Tags(Tagged { tags, .. }) => tags.iter_mut().for_each(renumber),
-                Answer::Score(_) => {}
+                Answer::Score(_) | Answer::Choice(_) => {}
             }
         }
         self.negative_class.iter_mut().for_each(renumber);
@@ -309,7 +337,7 @@ impl Examples {
                 Answer::Class(class) => std::slice::from_ref(class),
                 Answer::Classes(classes) => classes.as_slice(),
                 Answer::Tags(tagged) => tagged.tags.as_slice(),
-                Answer::Score(_) => &[],
+                Answer::Score(_) | Answer::Choice(_) => &[],
             };
             for &class in had {
                 counts[class as usize] += 1;

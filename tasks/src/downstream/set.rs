@@ -9,6 +9,7 @@ pub mod chemprot;
 pub mod chemprot_track;
 pub mod clinical_sts;
 pub mod cola;
+pub mod cosmos_qa;
 #[cfg(test)]
 mod damaged;
 pub mod ddi;
@@ -38,7 +39,7 @@ use base::gz;
 use base::line::Place;
 use base::read::ReadError;
 
-use super::example::{Kind, Measure};
+use super::example::{Choice, Kind, Measure};
 use super::funnel::Step;
 use crate::Error;
 
@@ -111,6 +112,8 @@ pub enum Label {
     Score(f64),
     /// The words of the text, and which of them are entities.
     Entities(Words),
+    /// Texts of which one goes with the text.
+    Choice(Choice),
 }
 
 /// The words of a text and its entities.

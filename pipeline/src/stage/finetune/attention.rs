@@ -128,6 +128,7 @@ impl Config {
             Some(Kind::AnyClasses) => "any classes",
             Some(Kind::Score) => "a number",
             Some(Kind::Tags) => "tags of words",
+            Some(Kind::Choice) => "one of several texts",
         };
         if let By::Labels(Labels { begin, .. }) = self.by {
             if kind != Some(Kind::OneClass) {

@@ -93,7 +93,7 @@ impl Labelled {
             Kind::OneClass => Targets::Classes(answers.map(class).collect()),
             Kind::AnyClasses => Targets::Sets(answers.map(|answer| classes(answer).to_vec()).collect()),
             Kind::Score => Targets::Scores(answers.map(number).collect()),
-            Kind::Tags => anyhow::bail!("tags have rows of their own"),
+            Kind::Tags | Kind::Choice => anyhow::bail!("tags and choices have rows of their own"),
         };
         Ok(only(rows.rows, targets))
     }
@@ -126,7 +126,7 @@ fn output(examples: &Examples, trained: &[usize], weights: ClassWeights) -> anyh
         match &examples.examples[place].answer {
             Answer::Class(class) => counts[*class as usize] += 1,
             Answer::Classes(classes) => classes.iter().for_each(|&class| counts[class as usize] += 1),
-            Answer::Score(_) | Answer::Tags(_) => {}
+            Answer::Score(_) | Answer::Tags(_) | Answer::Choice(_) => {}
         }
     }
     let classes = examples.classes.len();
@@ -146,6 +146,7 @@ fn output(examples: &Examples, trained: &[usize], weights: ClassWeights) -> anyh
         }
         Kind::Score => Output::Score,
         Kind::Tags => Output::Tag { classes },
+        Kind::Choice => anyhow::bail!("choices have rows of their own"),
     })
 }
 
@@ -160,6 +161,7 @@ impl Benchmark for Labelled {
             Kind::AnyClasses => Asked::AnyClasses,
             Kind::Score => Asked::Score,
             Kind::Tags => Asked::Tags,
+            Kind::Choice => Asked::Rank,
         }
     }
 

@@ -41,6 +41,7 @@ pub(crate) fn metrics(kind: Option<Kind>) -> &'static [&'static str] {
             "auroc_weighted",
         ],
         Some(Kind::Score) => &["pearson", "spearman"],
+        Some(Kind::Choice) => &["accuracy", "mrr"],
         Some(Kind::Tags) => &["entity_f1", "precision", "recall", "strict_f1", "word_f1", "word_accuracy"],
     }
 }
@@ -59,7 +60,7 @@ pub(super) fn score(
         Kind::OneClass => one_class(examples, absent, answers, outputs)?,
         Kind::AnyClasses => any_classes(examples, answers, outputs)?,
         Kind::Score => scores(examples.measure, answers, outputs)?,
-        Kind::Tags => anyhow::bail!("tags are measured word by word"),
+        Kind::Tags | Kind::Choice => anyhow::bail!("tags are measured word by word, choices by their texts"),
     };
     Ok(Score {
         samples: answers.len(),

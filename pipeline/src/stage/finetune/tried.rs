@@ -9,7 +9,7 @@ use tasks::token::encode::Case;
 use super::attention::Attending;
 use super::benchmark::Benchmark;
 use super::config::Fixed;
-use super::{examples, known, ranking, steps, tagged};
+use super::{choices, examples, known, ranking, steps, tagged};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
@@ -125,11 +125,18 @@ impl Tried {
         let known = match &self.attending {
             Attending::Knowledge(knowledge, ..) => {
                 let folder = context.artifact(&mapped::name(&self.name))?;
-                Some(mapped::rows(folder, of, examples.examples.len(), &knowledge.maps)?)
+                let count = match examples.kind {
+                    Kind::Choice => choices::rows(&examples).count(),
+                    _ => examples.examples.len(),
+                };
+                Some(mapped::rows(folder, of, count, &knowledge.maps)?)
             }
             Attending::Plain | Attending::Labels(..) => None,
         };
-        Ok(Box::new(examples::Labelled::new(examples, &vocabulary, &self.fixed, known)?))
+        Ok(match examples.kind {
+            Kind::Choice => Box::new(choices::Choices::new(examples, &vocabulary, &self.fixed, known)?),
+            _ => Box::new(examples::Labelled::new(examples, &vocabulary, &self.fixed, known)?),
+        })
     }
 
     fn of(&self, found: made::Read, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {

@@ -172,12 +172,15 @@ impl Around<'_> {
         let Quirks { pairs, train, .. } = self.finetuning.fixed.quirks;
         let told = [
             (pairs != PairOrder::AsGiven, "pairs turns the pairs of sets round"),
-            (train == TrainOn::TrainAndDev, "train is train_and_dev, which is for sets of examples"),
+            (
+                train == TrainOn::TrainAndDev,
+                "train is train_and_dev, which is for sets of classes, numbers and tags",
+            ),
         ];
-        let ranking = self.tables.iter().find(|of| of.kind().is_none());
+        let ranking = self.tables.iter().find(|of| matches!(of.kind(), None | Some(Kind::Choice)));
         if let (Some(ranking), Some((_, what))) = (ranking, told.iter().find(|(said, _)| *said)) {
             anyhow::bail!(
-                "finetune.quirks.{what}, and {} is a ranking of passages: take one of them into a config of its own",
+                "finetune.quirks.{what}, and {} asks for one of several texts: take one of them into a config of its own",
                 ranking.name
             );
         }

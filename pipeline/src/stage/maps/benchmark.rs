@@ -9,6 +9,7 @@ use base::whole::write_whole;
 use batch::maps::expand::Map;
 use batch::maps::sample::Sample;
 use kg::split::Part;
+use tasks::downstream::example::{Answer, Choice};
 use tasks::maps::generators::Counts;
 use tasks::maps::hub;
 use tasks::maps::index::{Index, Options};
@@ -113,6 +114,12 @@ impl OfBenchmark {
         let mut rows = vec![];
         for of in &examples.examples.examples {
             let text = piece(of.id.clone(), &of.text)?;
+            if let Answer::Choice(Choice { choices, .. }) = &of.answer {
+                for (number, choice) in choices.iter().enumerate() {
+                    rows.push((text.clone(), Some(piece(format!("{}/{number}", of.id), choice)?)));
+                }
+                continue;
+            }
             let pair = of.pair.as_deref().map(|pair| piece(format!("{}{PAIR}", of.id), pair)).transpose()?;
             rows.push(self.ordered(text, pair));
         }

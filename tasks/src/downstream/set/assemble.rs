@@ -103,9 +103,9 @@ pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Ex
     let train = files.get(&Part::Train).map_or(&[][..], Vec::as_slice);
     let drawn = draw(train, plan);
     let negative_class = match plan.negative_class {
-        Some(_) if matches!(kind, Kind::Score | Kind::Tags) => {
+        Some(_) if matches!(kind, Kind::Score | Kind::Tags | Kind::Choice) => {
             return Err(Error::unfit(
-                "scores have no class that means nothing, and of tags it is always O: leave `negative_class` out",
+                "scores and choices have no class that means nothing, and of tags it is always O: leave `negative_class` out",
             ));
         }
         None => None,
@@ -166,6 +166,7 @@ fn kind<'a>(items: impl Iterator<Item = &'a Item>) -> Result<Kind, Error> {
         Label::Classes(_) => (Kind::AnyClasses, "a list of classes"),
         Label::Score(_) => (Kind::Score, "a score"),
         Label::Entities(_) => (Kind::Tags, "entities"),
+        Label::Choice(_) => (Kind::Choice, "choices"),
     };
     let mut first = None;
     for item in items {
@@ -188,7 +189,7 @@ fn classes<'a>(items: impl Iterator<Item = &'a Item>) -> Vec<String> {
         match &item.label {
             Label::Class(name) => _ = names.insert(name.as_str()),
             Label::Classes(all) => names.extend(all.iter().map(String::as_str)),
-            Label::Score(_) => {}
+            Label::Score(_) | Label::Choice(_) => {}
             Label::Entities(Words { entities, .. }) => {
                 tags = true;
                 kinds.extend(entities.iter().map(|(_, _, kind)| kind.as_str()));
@@ -209,6 +210,7 @@ fn answer(label: &Label, numbers: &HashMap<&str, u32>) -> Answer {
             Answer::Classes(all.into_iter().collect())
         }
         Label::Score(score) => Answer::Score(*score),
+        Label::Choice(choice) => Answer::Choice(choice.clone()),
         Label::Entities(Words { words, entities, further }) => {
             let mut tags = vec![0; words.len()];
             for (place, (from, to, kind)) in entities.iter().enumerate() {
@@ -224,7 +226,11 @@ fn answer(label: &Label, numbers: &HashMap<&str, u32>) -> Answer {
 
 /// How many examples of other parts have a text, or two, that is trained on.
 fn shared(examples: &Examples) -> Shared {
-    let texts = |example: &Example| (example.text.clone(), example.pair.clone());
+    let choices = |example: &Example| match &example.answer {
+        Answer::Choice(of) => of.choices.clone(),
+        _ => vec![],
+    };
+    let texts = |example: &Example| (example.text.clone(), example.pair.clone(), choices(example));
     let trained: HashSet<_> =
         examples.examples.iter().filter(|example| example.part == Part::Train).map(texts).collect();
     let count = |part| {

@@ -13,7 +13,12 @@ use text::attach;
 use text::damage::judged;
 
 /// A format, the name of a file, and what may stand in it.
-const FILES: [(&str, &str, &str); 15] = [
+const FILES: [(&str, &str, &str); 16] = [
+    (
+        "\"cosmos_qa\"",
+        "some.csv",
+        "id,context,question,answer0,answer1,answer2,answer3,label\na,\"It rained, é.\",Why?,Sun.,Rain.,None.,Snow.,1\nb,C.,Who?,I.,You.,He.,She.,0\n",
+    ),
     ("\"cola\"", "some.tsv", "gj04\t1\t\tHe won.\ngj04\t0\t*\tWon he.\nks08\t1\t\tIt is.\n"),
     (
         "\"glue_pairs\"",
@@ -174,6 +179,10 @@ fn assert_items_or_refuses(whole: &[u8], read: impl FnMut(&[u8]) -> Result<Vec<I
                 Label::Class(class) => assert!(!class.is_empty(), "{file}"),
                 Label::Classes(classes) => assert!(classes.iter().all(|class| !class.is_empty()), "{file}"),
                 Label::Score(score) => assert!(score.is_finite(), "{file}"),
+                Label::Choice(of) => {
+                    let named = of.choices.iter().all(|choice| !blank(choice));
+                    assert!(named && of.choices.len() > 1 && of.right < of.choices.len(), "{item:?}\n{file}");
+                }
                 Label::Entities(Words { words, entities, further }) => {
                     assert!(attach::words(&item.text, words).is_ok(), "{item:?}\n{file}");
                     let apart = entities.windows(2).all(|pair| pair[0].1 <= pair[1].0);

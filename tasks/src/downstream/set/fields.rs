@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Item, Label, NO_TEXT, PublishedSet, Row, stem};
 use crate::Error;
-use crate::downstream::example::{Kind, Measure};
+use crate::downstream::example::{self, Kind, Measure};
 use crate::downstream::funnel::Step;
 
 /// What the fields of a row mean.
@@ -52,6 +52,59 @@ pub enum Asked {
     },
     /// Fields with numbers, whose mean is the score.
     Score(Vec<String>),
+    /// Texts of which one goes with the text: multiple choice.
+    Choice(Choice),
+}
+
+/// Where the choices of a row are, and which is right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// Fields with the choices, in order; or one field with a list of them, in JSON.
+    pub of: Vec<String>,
+    /// The field with a question, which is put in front of every choice. Without it, a choice is read as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// Which one is right.
+    pub right: Right,
+}
+
+/// Which choice is right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Right {
+    /// The field with its number, from 0.
+    NumberFrom0(String),
+    /// The field with its number, from 1.
+    NumberFrom1(String),
+    /// The field with its letter, `A` or `a` for the first.
+    Letter(String),
+}
+
+impl Right {
+    fn field(&self) -> &str {
+        match self {
+            Right::NumberFrom0(field) | Right::NumberFrom1(field) | Right::Letter(field) => field,
+        }
+    }
+
+    /// The place of the right one of so many.
+    fn place(&self, row: Row<'_>, found: &str, of: usize) -> Result<usize, Error> {
+        let number = || found.parse::<usize>().ok();
+        let (place, expected) = match self {
+            Right::NumberFrom0(_) => (number(), format!("a whole number from 0 to {}", of.saturating_sub(1))),
+            Right::NumberFrom1(_) => {
+                (number().and_then(|number| number.checked_sub(1)), format!("a whole number from 1 to {of}"))
+            }
+            Right::Letter(_) => {
+                let letter = found.bytes().next().filter(|_| found.len() == 1);
+                let place = letter.and_then(|letter| letter.to_ascii_uppercase().checked_sub(b'A'));
+                (place.map(usize::from), format!("one of the first {of} letters"))
+            }
+        };
+        let place = place.filter(|place| *place < of);
+        place.ok_or_else(|| row.wrong(format!("{found:?} as {:?}", self.field()), expected))
+    }
 }
 
 /// A field of a row.
@@ -113,6 +166,9 @@ impl Fields {
             Asked::Score(fields) if fields.is_empty() => {
                 Err(Error::unfit("answer.score names no field, expected one at least"))
             }
+            Asked::Choice(choice) if choice.of.is_empty() => {
+                Err(Error::unfit("answer.choice.of names no field, expected those of the choices"))
+            }
             Asked::Classes { between, .. } if between.is_empty() => {
                 let expected = "what stands between two classes";
                 Err(InvalidSetting::new("answer.classes.between", "empty", expected).into())
@@ -126,6 +182,9 @@ impl Fields {
         let of_answer: Vec<&str> = match &self.answer {
             Asked::Class(field) | Asked::Classes { field, .. } => vec![field],
             Asked::Score(fields) => fields.iter().map(String::as_str).collect(),
+            Asked::Choice(Choice { of, question, right }) => {
+                of.iter().chain(question).map(String::as_str).chain([right.field()]).collect()
+            }
         };
         let optional = [&self.pair, &self.id, &self.group].into_iter().flatten().map(String::as_str);
         std::iter::once(self.text.as_str()).chain(of_answer).chain(optional).collect()
@@ -137,13 +196,14 @@ impl Fields {
             Asked::Class(_) => Kind::OneClass,
             Asked::Classes { .. } => Kind::AnyClasses,
             Asked::Score(_) => Kind::Score,
+            Asked::Choice(_) => Kind::Choice,
         }
     }
 
     /// What is measured where a config does not say.
     pub(super) fn measure(&self) -> Measure {
         match self.answer {
-            Asked::Class(_) => Measure::Accuracy,
+            Asked::Class(_) | Asked::Choice(_) => Measure::Accuracy,
             Asked::Classes { .. } => Measure::MicroF1,
             Asked::Score(_) => Measure::Pearson,
         }
@@ -155,11 +215,7 @@ impl Fields {
         row: Row<'_>,
         field: impl Fn(&str) -> Option<Value>,
     ) -> Result<Result<Item, &'static str>, Error> {
-        let text = |name: &str| match field(name) {
-            Some(Value::Text(text)) => Ok(text),
-            Some(Value::Texts(_)) => Err(row.wrong(format!("a list as {name:?}"), "a text or a number")),
-            None => Err(row.wrong(format!("no {name:?}"), "it in every row")),
-        };
+        let text = |name: &str| text(row, name, &field);
         let first = text(&self.text)?.trim().to_owned();
         let pair = self.pair.as_deref().map(text).transpose()?.map(|text| text.trim().to_owned());
         let label = match &self.answer {
@@ -181,6 +237,7 @@ impl Fields {
                 let numbers = numbers.collect::<Result<Vec<f64>, _>>()?;
                 Label::Score(numbers.iter().sum::<f64>() / numbers.len().max(1) as f64)
             }
+            Asked::Choice(choice) => Label::Choice(choice.found(row, &field)?),
         };
         if !self.empty && (first.is_empty() || pair.as_deref().is_some_and(str::is_empty)) {
             return Ok(Err(NO_TEXT));
@@ -192,8 +249,8 @@ impl Fields {
         };
         let group = match &self.group {
             Some(name) => text(name)?.trim().to_owned(),
-            // A text is paired with several others: they must not part.
-            None if pair.is_some() => first.clone(),
+            // A text is paired with several others, or asked about several times: they must not part.
+            None if pair.is_some() || matches!(self.answer, Asked::Choice(_)) => first.clone(),
             None => id.clone(),
         };
         Ok(Ok(Item { id, group, text: first, pair, label }))
@@ -214,5 +271,83 @@ impl Fields {
                 Err(row.wrong(format!("{found:?} as {field:?}"), known.join(" or ")))
             }
         }
+    }
+}
+
+/// The text of a field.
+fn text(row: Row<'_>, name: &str, field: impl Fn(&str) -> Option<Value>) -> Result<String, Error> {
+    match field(name) {
+        Some(Value::Text(text)) => Ok(text),
+        Some(Value::Texts(_)) => Err(row.wrong(format!("a list as {name:?}"), "a text or a number")),
+        None => Err(row.wrong(format!("no {name:?}"), "it in every row")),
+    }
+}
+
+impl Choice {
+    /// The choices of a row, `field` giving its fields by name.
+    fn found(&self, row: Row<'_>, field: &impl Fn(&str) -> Option<Value>) -> Result<example::Choice, Error> {
+        let listed = match &self.of[..] {
+            [name] => match field(name) {
+                Some(Value::Texts(texts)) => Some(texts.into_iter().map(|text| (name, text)).collect()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let of: Vec<(&String, String)> = match listed {
+            Some(listed) => listed,
+            None => self
+                .of
+                .iter()
+                .map(|name| Ok((name, text(row, name, field)?)))
+                .collect::<Result<_, Error>>()?,
+        };
+        if of.len() < 2 {
+            return Err(row.wrong(format!("{} choices", of.len()), "two at least"));
+        }
+        let question = self.question.as_ref().map(|name| text(row, name, field)).transpose()?;
+        let choices = of.iter().map(|(name, choice)| match (choice.trim(), &question) {
+            ("", _) => Err(row.wrong(format!("nothing as {name:?}"), "a choice")),
+            (choice, None) => Ok(choice.to_owned()),
+            (choice, Some(question)) => Ok(format!("{} {choice}", question.trim())),
+        });
+        let choices = choices.collect::<Result<Vec<_>, _>>()?;
+        let right = self.right.place(row, text(row, self.right.field(), field)?.trim(), choices.len())?;
+        Ok(example::Choice { choices, right })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::items;
+    use super::*;
+
+    #[test]
+    fn choices_are_fields_or_a_list_and_the_right_one_has_a_number_or_a_letter() {
+        let choice = |of: &[&str], right: Right| {
+            let of = of.iter().map(|&name| name.to_owned()).collect();
+            Fields::new("q", None, Asked::Choice(Choice { of, question: None, right }))
+        };
+        let one = choice(&["a", "b"], Right::NumberFrom1("r".to_owned()));
+        let rows = "{\"q\": \"Which?\", \"a\": \"x\", \"b\": \"y\", \"r\": 2}";
+        let label = |of: &Fields, rows: &str| items(of, rows).map(|(found, _)| found[0].label.clone());
+        let said = |choices: &[&str], right| {
+            Label::Choice(example::Choice {
+                choices: choices.iter().map(|&text| text.to_owned()).collect(),
+                right,
+            })
+        };
+        assert_eq!(label(&one, rows).unwrap(), said(&["x", "y"], 1));
+        let refused = |of: &Fields, rows: &str| label(of, rows).unwrap_err().to_string();
+        assert!(refused(&one, &rows.replace('2', "0")).contains("expected a whole number from 1 to 2"));
+        let list = choice(&["of"], Right::Letter("r".to_owned()));
+        let rows = "{\"q\": \"Which?\", \"of\": [\"x\", \"y\", \"z\"], \"r\": \"C\"}";
+        assert_eq!(label(&list, rows).unwrap(), said(&["x", "y", "z"], 2));
+        assert_eq!(label(&list, &rows.replace("\"C\"", "\"b\"")).unwrap(), said(&["x", "y", "z"], 1));
+        assert!(refused(&list, &rows.replace("\"C\"", "\"D\"")).contains("one of the first 3 letters"));
+        assert!(
+            refused(&list, &rows.replace(", \"y\", \"z\"", "")).contains("1 choices, expected two at least")
+        );
+        let none = choice(&[], Right::Letter("r".to_owned()));
+        assert!(none.check().unwrap_err().to_string().contains("answer.choice.of names no field"));
     }
 }

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    PublishedSet, biosses, chemprot, chemprot_track, clinical_sts, cola, ddi, fields, glue, glue_pairs, hoc,
-    i2b2_relations, imdb, mednli, medrqe, n2c2_relations, separated, sst2, sts_b, tagged, trec,
+    PublishedSet, biosses, chemprot, chemprot_track, clinical_sts, cola, cosmos_qa, ddi, fields, glue,
+    glue_pairs, hoc, i2b2_relations, imdb, mednli, medrqe, n2c2_relations, separated, sst2, sts_b, tagged,
+    trec,
 };
 
 /// Makes [`Format`] of lines `Name(set: Settings) => set`, or `Name => set` for a set without settings.
@@ -36,6 +37,8 @@ formats! {
     Jsonl(set: fields::Fields) => set,
     /// CoLA (Warstadt et al. 2019), as published: whether a sentence is acceptable.
     Cola => &cola::SET,
+    /// CosmosQA (Huang et al. 2019), CSV: which of four answers to a question about a context is right; rows of one context stay in one part.
+    CosmosQa => &cosmos_qa::SET,
     /// RTE, WNLI or any other set of GLUE with `sentence1`, `sentence2` and `label`, as published.
     GluePairs => &glue_pairs::SET,
     /// A task of GLUE as its download lays it out: cola, sst2, mrpc, stsb, qqp, mnli, qnli, rte or wnli.

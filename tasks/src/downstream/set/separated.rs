@@ -61,6 +61,11 @@ pub(super) fn tabs(columns: &[&str], fields: Fields) -> Config {
     Config { between: Between::Tabs, columns, fields, more: false, short: false }
 }
 
+/// Columns between commas, in a file that has a header.
+pub(super) fn between_commas(fields: Fields) -> Config {
+    Config { between: Between::Commas, columns: None, fields, more: false, short: false }
+}
+
 /// Rows of one kind after the other.
 struct Rows<'f, R> {
     lines: Lines<'f, R>,
