@@ -143,7 +143,9 @@ fn is_tried_alone(benchmark: &Toml) -> bool {
 fn has_mask_search(benchmark: &Toml) -> bool {
     let share =
         |path: &[&str]| path.iter().try_fold(benchmark, |at, key| at.get(key)).and_then(Toml::as_float);
+    let listed = benchmark.get("set").and_then(|set| set.get("listed")?.get("mask_search"));
     benchmark.get("capr").is_some()
+        || listed.is_some()
         || [share(&["cop", "mask_search"]), share(&["set", "drawn", "mask_search"])]
             .iter()
             .flatten()
@@ -153,7 +155,9 @@ fn has_mask_search(benchmark: &Toml) -> bool {
 /// A set without files of its own for a part has a share of those for training drawn for it.
 fn drawn(set: &mut Table, mask_search: f64) {
     let parts = [("dev", 0.1), ("test", 0.2), ("mask_search", mask_search)];
-    let missing: Vec<(&str, f64)> = parts.into_iter().filter(|(part, _)| !set.contains_key(*part)).collect();
+    let is_listed = |part: &str| set.get("listed").is_some_and(|listed| listed.get(part).is_some());
+    let missing = parts.into_iter().filter(|(part, _)| !set.contains_key(*part) && !is_listed(part));
+    let missing: Vec<(&str, f64)> = missing.collect();
     let drawn = set.entry("drawn").or_insert_with(|| Toml::Table(Table::new()));
     if let Toml::Table(drawn) = drawn {
         for (part, share) in missing {

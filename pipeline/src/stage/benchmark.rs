@@ -3,6 +3,7 @@
 mod capr;
 mod classes;
 mod cop;
+mod listed;
 pub(crate) mod set;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Published sets of texts with gold labels: where their files lie, what they look like, which are for what.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use base::whole::write_whole;
@@ -18,6 +18,7 @@ use tasks::downstream::set::glue::{Task, Unlabelled};
 use super::super::folder;
 use super::super::location::{Location, Place, Places};
 use super::classes;
+use super::listed::{Listed, Lists};
 use crate::engine::context::Context;
 
 /// The folder of rows without labels, within the artifact.
@@ -53,6 +54,9 @@ pub(crate) struct Config {
     /// has no grouping (sentences, in CoNLL without documents); 0 where files are given.
     #[serde(default)]
     pub drawn: Drawn,
+    /// Documents of `train` that are for other parts, by lists of their names, such as BLUE's ids for development.
+    #[serde(default, skip_serializing_if = "Listed::is_empty")]
+    pub listed: Listed,
     /// The metric (docs/formats.md); left out, the publishers'.
     #[serde(default)]
     pub measure: Option<Measure>,
@@ -76,6 +80,8 @@ pub(super) struct Source {
     places: Vec<(Part, Place)>,
     /// Files without labels.
     unlabelled: Vec<Place>,
+    /// Lists of documents.
+    listed: Lists,
 }
 
 impl Config {
@@ -90,6 +96,16 @@ impl Config {
             self.unlabelled.is_empty() || self.glue().is_some(),
             "{key}.unlabelled: predictions are handed in for GLUE, whose format is `glue`; other texts are predicted by `engraft predict`: leave it out"
         );
+        for (part, _) in self.listed.all().iter().filter(|(_, list)| list.is_some()) {
+            let Drawn { dev, test, mask_search, .. } = self.drawn;
+            let share = [(Part::Dev, dev), (Part::Test, test), (Part::MaskSearch, mask_search)];
+            let drawn = share.iter().any(|(of, share)| of == part && *share > 0.0);
+            let (name, other) = (part.name(), if drawn { "drawn" } else { "files" });
+            anyhow::ensure!(
+                !drawn && !has_files(*part),
+                "{key}.listed.{name} names documents for {name}, which has {other} as well: leave one of them out"
+            );
+        }
         self.drawn.check(has_files).map_err(|error| anyhow::anyhow!("{key}.drawn: {error}"))?;
         self.format.set().check().map_err(|error| anyhow::anyhow!("{key}.format: {error}"))
     }
@@ -101,7 +117,7 @@ impl Config {
 
     /// Whether it has a part on which a head mask can be searched.
     pub(super) fn has_mask_search(&self) -> bool {
-        self.drawn.mask_search > 0.0
+        self.drawn.mask_search > 0.0 || self.listed.has(Part::MaskSearch)
     }
 }
 
@@ -120,6 +136,7 @@ impl Source {
             let other = of_files.into_iter().find(|(_, files)| !files.is_empty()).map(|(part, _)| part);
             let Drawn { dev, test, mask_search, .. } = config.drawn;
             let other = other.or((dev + test + mask_search > 0.0).then_some("drawn"));
+            let other = other.or((!config.listed.is_empty()).then_some("listed"));
             if let Some(other) = other {
                 anyhow::bail!(
                     "{key}.set.{other} is for models of its own, and {key}.trained_on names those of {on}: leave one of them out"
@@ -141,7 +158,10 @@ impl Source {
         for (part, locations) in parts {
             let name = part.name();
             anyhow::ensure!(
-                !locations.is_empty() || drawn(part) > 0.0 || !needed.contains(&part),
+                !locations.is_empty()
+                    || drawn(part) > 0.0
+                    || config.listed.has(part)
+                    || !needed.contains(&part),
                 "{key}: nothing is for {name}: name files ({name} = [...]){}",
                 if part == Part::Train { "" } else { ", or draw a share of those for training (drawn)" }
             );
@@ -160,11 +180,13 @@ impl Source {
         let unlabelled = config.unlabelled.iter().enumerate();
         let unlabelled = unlabelled.map(|(i, file)| file.place(&format!("{key}.unlabelled.{i}"), places));
         let unlabelled = unlabelled.collect::<anyhow::Result<_>>()?;
-        Ok(Self { key, config: config.clone(), needed, places: all, unlabelled })
+        let listed = Lists::new(&config.listed, &key, places)?;
+        Ok(Self { key, config: config.clone(), needed, places: all, unlabelled, listed })
     }
 
     pub(super) fn places(&self) -> Vec<&Place> {
-        self.places.iter().map(|(_, place)| place).chain(&self.unlabelled).collect()
+        let places = self.places.iter().chain(&self.listed.places).map(|(_, place)| place);
+        places.chain(&self.unlabelled).collect()
     }
 
     /// Writes the folder of examples and leaves facts.
@@ -172,7 +194,7 @@ impl Source {
         let set = self.config.format.set();
         let mut items: BTreeMap<Part, Vec<Item>> = BTreeMap::new();
         let mut funnel: Vec<Step> = vec![];
-        let mut known = HashSet::new();
+        let (mut known, mut named) = (HashSet::new(), self.listed.named(context)?);
         for (part, place) in &self.places {
             for file in self.files(place, context)? {
                 context.check()?;
@@ -182,14 +204,17 @@ impl Source {
                     place.label(),
                     file.display()
                 );
-                let of_part = items.entry(*part).or_default();
+                let stem = stem(&file);
+                items.entry(*part).or_default();
                 let steps = set.read(&file, &mut |item| {
                     context.progress().add_rows(1);
-                    of_part.push(item);
+                    let part = if *part == Part::Train { named.part(&item.group, &stem) } else { *part };
+                    items.entry(part).or_default().push(item);
                 })?;
                 add(&mut funnel, steps);
             }
         }
+        self.listed.told(&named, context)?;
         let plan = Plan {
             name,
             measure: self.config.measure.unwrap_or_else(|| set.measure()),
@@ -198,7 +223,7 @@ impl Source {
         };
         let (examples, shared) =
             assemble(&items, plan).map_err(|error| anyhow::anyhow!("{}: {error}", self.key))?;
-        let searched = (self.config.drawn.mask_search > 0.0).then_some(Part::MaskSearch);
+        let searched = self.config.has_mask_search().then_some(Part::MaskSearch);
         for part in self.needed.iter().copied().chain(searched) {
             anyhow::ensure!(
                 !examples.of(part).is_empty(),
@@ -272,6 +297,12 @@ impl Source {
         );
         Ok(found)
     }
+}
+
+/// The name of a file up to the first dot.
+fn stem(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.split('.').next().unwrap_or_default().to_owned()
 }
 
 /// Adds what became of a file to what became of those before it: a format has the same steps for each of its files.
