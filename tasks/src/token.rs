@@ -5,4 +5,5 @@ pub mod bpe;
 pub mod encode;
 mod json;
 pub mod rule;
+mod special;
 pub mod train;

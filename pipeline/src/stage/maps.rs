@@ -3,6 +3,7 @@
 pub(crate) mod benchmark;
 pub(crate) mod empty;
 mod judge;
+mod names;
 pub(crate) mod of_texts;
 mod piece;
 pub(crate) mod tools;

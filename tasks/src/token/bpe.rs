@@ -9,7 +9,7 @@ use tokenizers::models::ModelWrapper;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{Decoder as _, Tokenizer};
 
-use super::encode::{self, names_of_special};
+use super::special::{names_of_special, read};
 use crate::Error;
 
 /// The file of entries; merges stand in [`MERGES_FILE`] beside it.
@@ -43,7 +43,7 @@ pub(super) fn whole(path: &Path, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         bad(path, format!("no entries with their ids, as RoBERTa's vocab.json has them: {error}"))
     })?;
     let file = path.with_file_name(MERGES_FILE);
-    let text = encode::read(&file)
+    let text = read(&file)
         .map_err(|error| bad(&file, format!("cannot read the merges of {}: {error}", path.display())))?;
     let text = String::from_utf8(text).map_err(|error| bad(&file, format!("invalid UTF-8: {error}")))?;
     let mut merges = Vec::new();
@@ -96,7 +96,7 @@ pub(super) fn written(entry: &str) -> String {
 
 /// Whether texts get a space in front, by a file that may not be there.
 fn prefix_space(path: &Path) -> Result<bool, Error> {
-    match encode::read(path) {
+    match read(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => {
             Err(Error::at(path, format!("cannot read what the model's tokenizer does: {error}"), ""))
@@ -175,7 +175,7 @@ pub(super) fn fault(model: &Value) -> Option<(String, Value, String)> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::encode::{Case, Vocabulary};
+    use super::super::encode::{self, Case, Vocabulary};
     use super::*;
     use base::whole::write_whole;
     use tempfile::TempDir;

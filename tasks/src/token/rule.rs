@@ -83,7 +83,7 @@ impl Said {
         let unread = |error: &dyn Display| {
             Error::at(path, format!("cannot read what the model's tokenizer does: {error}"), "")
         };
-        let bytes = match super::encode::read(path) {
+        let bytes = match super::special::read(path) {
             Ok(bytes) => bytes,
             // A link to nothing is something.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {

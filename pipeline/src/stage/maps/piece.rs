@@ -1,17 +1,9 @@
-//! A text as samples are made of it: with what is marked in it, and read by words.
+//! A text as samples are made of it: with what is marked in it.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use tasks::Error;
-use tasks::maps::generators::Text;
-use tasks::maps::spelt::{self, Mention, Speller, Spelt};
 use text::Entity;
-use text::ner::Tagger;
-use text::word::Words;
-
-use super::tools::Tools;
-use super::{Entities, Phrases};
 
 /// What a document has for samples.
 #[derive(Debug, Clone)]
@@ -66,81 +58,8 @@ impl Piece {
     }
 }
 
-/// Reads one text after the other, by words.
-pub(super) struct Reader<'t> {
-    tools: &'t Tools,
-    words: Words,
-    tagger: Option<Tagger<'t>>,
-    found: Vec<text::ner::Mention>,
-    speller: Speller<'t>,
-    pub(super) spelt: Spelt,
-    mentions: Vec<Mention>,
-    phrases: Vec<Range<usize>>,
-    /// Marked entities that begin in a part and end in another.
-    pub(super) crossing: u64,
-}
-
-impl<'t> Reader<'t> {
-    pub(super) fn new(tools: &'t Tools) -> Self {
-        Self {
-            tools,
-            words: Words::new(tools.case),
-            tagger: tools.dictionary.as_ref().map(Tagger::new),
-            found: Vec::new(),
-            speller: Speller::new(&tools.vocabulary),
-            spelt: Spelt::default(),
-            mentions: Vec::new(),
-            phrases: Vec::new(),
-            crossing: 0,
-        }
-    }
-
-    /// What was read.
-    pub(super) fn text(&self) -> Text<'_> {
-        Text { spelt: &self.spelt, mentions: &self.mentions, phrases: &self.phrases }
-    }
-
-    /// Reads a text in which nothing is marked.
-    pub(super) fn read_unmarked(&mut self, text: &str) -> Result<(), Error> {
-        self.read(&Piece::unmarked(text), 0..text.len())
-    }
-
-    /// Reads a part of a document.
-    pub(super) fn read(&mut self, piece: &Piece, bytes: Range<usize>) -> Result<(), Error> {
-        let text = &piece.text[bytes.clone()];
-        self.words.split(text);
-        self.spelt.read(&mut self.speller, text, &mut self.words)?;
-        self.mentions.clear();
-        if let (Some(tagger), Some(dictionary)) = (&mut self.tagger, &self.tools.dictionary) {
-            tagger.tag(text, &mut self.found);
-            self.mentions.extend(self.found.iter().map(|mention| Mention {
-                // By place, since the dictionary splits words without case.
-                words: vec![spelt::cover(&self.words, &mention.bytes)],
-                entities: dictionary.entities(mention.term).to_vec(),
-            }));
-        } else if self.tools.config.entities == Entities::Marked {
-            let inside = within(&piece.entities, &bytes);
-            let begins =
-                |entity: &&Entity| entity.pieces.first().is_some_and(|first| bytes.contains(&first.start));
-            self.crossing += (piece.entities.iter().filter(begins).count() - inside.len()) as u64;
-            self.mentions = spelt::mentions(&self.words, &inside, |entity| self.tools.named(entity));
-        }
-        match (&self.tools.phrases, &self.tools.config.phrases) {
-            (Some(phrases), _) => {
-                phrases.segment(self.words.iter().map(|word| word.letters), &mut self.phrases);
-            }
-            (None, Phrases::Marked) => {
-                let inside = piece.phrases.iter().filter_map(|phrase| shifted(phrase, &bytes));
-                self.phrases = spelt::phrases(&self.words, &inside.collect::<Vec<_>>());
-            }
-            (None, _) => self.phrases.clear(),
-        }
-        Ok(())
-    }
-}
-
 /// The entities that lie inside a part of a text, with places that count from its beginning.
-fn within(entities: &[Entity], bytes: &Range<usize>) -> Vec<Entity> {
+pub(super) fn within(entities: &[Entity], bytes: &Range<usize>) -> Vec<Entity> {
     let inside = |entity: &Entity| {
         let pieces: Option<Vec<_>> = entity.pieces.iter().map(|piece| shifted(piece, bytes)).collect();
         Some(Entity { pieces: pieces?, label: entity.label, concepts: entity.concepts.clone() })
@@ -148,7 +67,7 @@ fn within(entities: &[Entity], bytes: &Range<usize>) -> Vec<Entity> {
     entities.iter().filter_map(inside).collect()
 }
 
-fn shifted(piece: &Range<usize>, bytes: &Range<usize>) -> Option<Range<usize>> {
+pub(super) fn shifted(piece: &Range<usize>, bytes: &Range<usize>) -> Option<Range<usize>> {
     let is_inside = bytes.start <= piece.start && piece.end <= bytes.end;
     is_inside.then(|| piece.start - bytes.start..piece.end - bytes.start)
 }

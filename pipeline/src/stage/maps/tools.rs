@@ -2,28 +2,31 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::PathBuf;
 
 use base::read::ReadError;
 use batch::maps::expand::Map;
 use batch::maps::sample::{NO_WORD, Sample};
-use kg::table::row::TermKind;
 use kg::table::schema::Table;
-use kg::table::{EntityId, Graph, read};
+use kg::table::{EntityId, Graph};
 use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
 use tasks::Error;
-use tasks::maps::generators::{Counts, From, Generator, Limits, Spell};
+use tasks::maps::generators::{Counts, From, Generator, Limits, Spell, Text};
 use tasks::maps::graph::Adjacency;
+use tasks::maps::spelt::{self, Mention, Speller, Spelt};
 use tasks::token::encode::{Case, Vocabulary};
 use text::count::Read;
-use text::ner::{Dictionary, Entry, Filters, Report};
+use text::ner::{Dictionary, Report, Tagger};
 use text::phrase;
 use text::pmi::{MATRIX, Matrix};
+use text::word::Words;
 use text::{Document, Entity, Span, sentence};
 
 use super::judge::Judge;
-use super::piece::{Piece, Reader};
+use super::names::{dictionary, keys};
+use super::piece::{Piece, shifted, within};
 use super::{Config, Entities, Graph as GraphMap, Phrases, Terms, Unit};
 use crate::engine::context::Context;
 
@@ -33,13 +36,13 @@ const TEXTS: usize = 64;
 /// Everything that samples are made with.
 #[derive(Debug)]
 pub(crate) struct Tools {
-    pub(super) config: Config,
-    pub(super) case: Case,
-    pub(super) vocabulary: Vocabulary,
+    config: Config,
+    case: Case,
+    vocabulary: Vocabulary,
     /// Entities by their keys in lower case, with and without the namespace; only where entities are marked.
     keys: HashMap<String, EntityId>,
-    pub(super) dictionary: Option<Dictionary>,
-    pub(super) phrases: Option<phrase::Phrases>,
+    dictionary: Option<Dictionary>,
+    phrases: Option<phrase::Phrases>,
     matrix: Option<Matrix>,
     adjacency: Option<Adjacency>,
     sources: (Option<PathBuf>, Option<PathBuf>),
@@ -278,47 +281,83 @@ impl Tools {
     }
 
     /// The graph's entities that an annotation names.
-    pub(super) fn named(&self, entity: &Entity) -> Vec<EntityId> {
+    fn named(&self, entity: &Entity) -> Vec<EntityId> {
         let known = |concept: &String| self.keys.get(concept.to_lowercase().as_str());
         entity.concepts.iter().filter_map(known).copied().collect()
     }
 }
 
-/// Entities by the keys that annotations may use: `mesh:D009270`, and `D009270` where no two entities share it.
-fn keys(graph: &Graph) -> HashMap<String, EntityId> {
-    let mut keys: HashMap<String, Option<EntityId>> = HashMap::new();
-    for (entity, id) in graph.entities().iter().zip(0..) {
-        for key in std::iter::once(&entity.key).chain(&entity.same_as) {
-            let bare = key.split_once(':').map(|(_, bare)| bare);
-            for key in std::iter::once(key.as_str()).chain(bare) {
-                // `MESH:D009270` to some, `mesh:D009270` to others.
-                let slot = keys.entry(key.to_lowercase()).or_insert(Some(EntityId(id)));
-                if *slot != Some(EntityId(id)) {
-                    *slot = None;
-                }
-            }
-        }
-    }
-    keys.into_iter().filter_map(|(key, id)| Some((key, id?))).collect()
+/// Reads one text after the other, by words.
+struct Reader<'t> {
+    tools: &'t Tools,
+    words: Words,
+    tagger: Option<Tagger<'t>>,
+    found: Vec<text::ner::Mention>,
+    speller: Speller<'t>,
+    spelt: Spelt,
+    mentions: Vec<Mention>,
+    phrases: Vec<Range<usize>>,
+    /// Marked entities that begin in a part and end in another.
+    crossing: u64,
 }
 
-/// The dictionary of a graph's names and terms.
-fn dictionary(graph: &Graph, triples: &Path, filters: &Filters) -> anyhow::Result<Dictionary> {
-    let mut terms: Vec<(String, EntityId)> =
-        graph.entities().iter().zip(0..).map(|(entity, id)| (entity.text.clone(), EntityId(id))).collect();
-    if triples.join("terms.parquet").exists() {
-        read::terms(triples, |term| {
-            if term.kind != TermKind::Definition {
-                terms.push((term.text, term.entity));
-            }
-            Ok(())
-        })?;
+impl<'t> Reader<'t> {
+    fn new(tools: &'t Tools) -> Self {
+        Self {
+            tools,
+            words: Words::new(tools.case),
+            tagger: tools.dictionary.as_ref().map(Tagger::new),
+            found: Vec::new(),
+            speller: Speller::new(&tools.vocabulary),
+            spelt: Spelt::default(),
+            mentions: Vec::new(),
+            phrases: Vec::new(),
+            crossing: 0,
+        }
     }
-    let entries = terms.iter().map(|(text, entity)| {
-        let types = graph.entities().get(entity.0 as usize).map_or(&[][..], |entity| entity.types.as_slice());
-        Entry { text, entity: *entity, types }
-    });
-    Ok(Dictionary::build(entries, filters)?)
+
+    /// What was read.
+    fn text(&self) -> Text<'_> {
+        Text { spelt: &self.spelt, mentions: &self.mentions, phrases: &self.phrases }
+    }
+
+    /// Reads a text in which nothing is marked.
+    fn read_unmarked(&mut self, text: &str) -> Result<(), Error> {
+        self.read(&Piece::unmarked(text), 0..text.len())
+    }
+
+    /// Reads a part of a document.
+    fn read(&mut self, piece: &Piece, bytes: Range<usize>) -> Result<(), Error> {
+        let text = &piece.text[bytes.clone()];
+        self.words.split(text);
+        self.spelt.read(&mut self.speller, text, &mut self.words)?;
+        self.mentions.clear();
+        if let (Some(tagger), Some(dictionary)) = (&mut self.tagger, &self.tools.dictionary) {
+            tagger.tag(text, &mut self.found);
+            self.mentions.extend(self.found.iter().map(|mention| Mention {
+                // By place, since the dictionary splits words without case.
+                words: vec![spelt::cover(&self.words, &mention.bytes)],
+                entities: dictionary.entities(mention.term).to_vec(),
+            }));
+        } else if self.tools.config.entities == Entities::Marked {
+            let inside = within(&piece.entities, &bytes);
+            let begins =
+                |entity: &&Entity| entity.pieces.first().is_some_and(|first| bytes.contains(&first.start));
+            self.crossing += (piece.entities.iter().filter(begins).count() - inside.len()) as u64;
+            self.mentions = spelt::mentions(&self.words, &inside, |entity| self.tools.named(entity));
+        }
+        match (&self.tools.phrases, &self.tools.config.phrases) {
+            (Some(phrases), _) => {
+                phrases.segment(self.words.iter().map(|word| word.letters), &mut self.phrases);
+            }
+            (None, Phrases::Marked) => {
+                let inside = piece.phrases.iter().filter_map(|phrase| shifted(phrase, &bytes));
+                self.phrases = spelt::phrases(&self.words, &inside.collect::<Vec<_>>());
+            }
+            (None, _) => self.phrases.clear(),
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
