@@ -134,6 +134,13 @@ fn trained(
     for benchmark in &config.benchmarks {
         stages.push(Box::new(benchmark::Benchmark::new(benchmark, places)?));
     }
+    let parsed = config.benchmarks.iter().find(|of| of.parsed.is_some());
+    if let Some(of) = parsed.filter(|_| config.attentions.iter().all(|attention| !attention.has_maps())) {
+        anyhow::bail!(
+            "benchmarks.{}.parsed is read by nothing: no table of [[attentions]] goes by maps; add one with `knowledge`, or leave it out",
+            of.name
+        );
+    }
     let Some(table) = begins(config)? else { return Ok(stages) };
     config.compute.check()?;
     let encoder = config.encoder.as_ref();

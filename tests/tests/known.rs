@@ -83,7 +83,8 @@ fn rankings_are_attended_by_maps_of_their_pairs_and_of_texts_read_apart() {
     for scorer in ["cross_encoder", "bi_encoder"] {
         let sets = [format!("finetune.ranking.scorer={scorer}"), "finetune.pooling=mean".to_owned()];
         let sets = sets.each_ref().map(String::as_str);
-        with(folder.path(), &["run", "finetune-kam-capr-1"], &sets).ok();
+        // All of it: a ranking has no stage of maps.
+        with(folder.path(), &["run"], &sets).ok();
         let [written, said] = said_twice(folder.path(), &sets);
         assert!(written.len() > 2 && written.len() == said.len(), "{written:?} {said:?}");
         assert!(
@@ -152,8 +153,7 @@ fn what_an_annotator_says_of_a_benchmarks_texts_becomes_their_maps() {
 
     let model = root.join("out/finetune-kam-alike-1/model");
     let asked = with(root, &["predict", model.to_str().unwrap()], &MARKED).output().text();
-    assert!(asked.contains("what a line says is all that is known of it"), "{asked}");
-    assert!(asked.contains("benchmarks.NAME.parsed"), "{asked}");
+    assert!(asked.contains("a line is all that is known of it"), "{asked}");
     let refused = |text: &str| {
         write(text);
         with(root, &["run", "maps-alike"], &MARKED).output().text()
@@ -171,7 +171,61 @@ fn what_an_annotator_says_of_a_benchmarks_texts_becomes_their_maps() {
     );
     let twice = refused(&[whole.as_str(), &of(&half[0])].concat());
     assert!(twice.contains("is there twice"), "{twice}");
+    marks_that_nothing_reads_are_refused(root);
+}
+
+/// Settings with which what is marked would go nowhere.
+fn marks_that_nothing_reads_are_refused(root: &Path) {
     let without = &MARKED[..MARKED.len() - 1];
+    let planned = |sets: &[&str]| with(root, &["plan"], sets).output().text();
+    let ranking = planned(&[&MARKED[1..], &["finetune.on=[\"capr\"]"]].concat());
+    assert!(ranking.contains("a ranking's pairs are put together while it is trained on"), "{ranking}");
+    let unread = planned(&[&MARKED[..1], &MARKED[3..]].concat());
+    assert!(unread.contains("benchmarks.alike.parsed is read by nothing: maps.entities or"), "{unread}");
+    let graph = planned(
+        &[
+            &MARKED[..],
+            &[
+                "attentions.kam.knowledge.maps=[\"graph\"]",
+                "maps.graph=adjacent",
+                "benchmarks.alike.parsed={ paths = [\"x\"], format.text = \"line\" }",
+            ],
+        ]
+        .concat(),
+    );
+    assert!(graph.contains("marks"), "{graph}");
     let unmarked = with(root, &["plan"], without).output().text();
     assert!(unmarked.contains("no format of [[corpus.texts]] or of benchmarks.parsed marks"), "{unmarked}");
+}
+
+#[test]
+fn a_model_that_reads_pairs_together_and_apart_answers_each_line_by_its_own_maps() {
+    let folder = tempfile::tempdir().unwrap();
+    let sets = [
+        "finetune.ranking.scorer=bi_encoder",
+        "finetune.pooling=mean",
+        "recipes=[{ name = \"both\", attention = \"kam\", tasks = [\"capr\", \"alike\"] }]",
+    ];
+    with(folder.path(), &["run", "recipe-both-1"], &sets).ok();
+    let model = folder.path().join("out/recipe-both-1/model");
+    let asked = folder.path().join("asked.jsonl");
+    let said = |pairs: &[[&str; 2]]| -> Vec<[f64; 2]> {
+        let line = |[text, pair]: &[&str; 2]| format!("{}\n", object!({ "text": text, "pair": pair }));
+        write_whole(&asked, pairs.iter().map(line).collect::<String>().as_bytes()).unwrap();
+        let said =
+            with(folder.path(), &["predict", model.to_str().unwrap(), asked.to_str().unwrap()], &sets).ok();
+        let of = |line: &str| {
+            let said: Value = serde_json::from_str(line).unwrap();
+            ["capr", "alike"].map(|task| said["tasks"][task]["score"].as_f64().unwrap())
+        };
+        said.lines().map(of).collect()
+    };
+    let pairs = [["fever", "a cough and pain"], ["pain of the chest", "fever"], ["cough", "cough"]];
+    let together = said(&pairs);
+    for (at, pair) in pairs.iter().enumerate() {
+        let alone = said(&[*pair])[0];
+        let near = alone.iter().zip(together[at]).all(|(a, b)| (a - b).abs() < 1e-5);
+        assert!(near, "{pair:?}: {alone:?} {:?}", together[at]);
+    }
+    assert!((together[2][0] - 1.0).abs() < 1e-5, "a text is nearest to itself: {together:?}");
 }

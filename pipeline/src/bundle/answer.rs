@@ -146,8 +146,11 @@ impl Answering {
     /// What is known of the words of inputs, if the model attends by it.
     fn known(&self, inputs: &[Input]) -> anyhow::Result<Option<known::Rows>> {
         let Some(known) = &self.known else { return Ok(None) };
-        let apart = self.asked.iter().any(|of| of.task.asked == Asked::Similarity);
-        Ok(Some(if apart { known.rows_apart(inputs)? } else { known.rows(inputs)? }))
+        let of = |of: &Asking| match of.task.asked {
+            Asked::Similarity => known::Of::Apart,
+            _ => known::Of::Whole,
+        };
+        Ok(Some(known.rows(inputs, &self.asked.iter().map(of).collect::<Vec<_>>())?))
     }
 
     /// What the tokens of an input attend to: the tokens, layer after layer their attention, and what was cut. Of texts that are read apart, the first's.
@@ -229,13 +232,16 @@ impl Answering {
                 });
             }
             if let (true, Some(pair)) = (apart, &input.pair) {
-                placed.apart = Some(rows.rows.len());
-                for (at, text) in [&input.text, pair].into_iter().enumerate() {
-                    match known {
-                        Some(known) => _ = known.push(2 * number + at, most, rows)?,
-                        None => rows.single(Texts::new(&self.vocabulary, &[text], rows.most())?.get(0)),
+                placed.apart = Some(match known {
+                    Some(known) => known.push_apart(number, most, rows)?,
+                    None => {
+                        let first = rows.rows.len();
+                        for text in [&input.text, pair] {
+                            rows.single(Texts::new(&self.vocabulary, &[text], rows.most())?.get(0));
+                        }
+                        first
                     }
-                }
+                });
             }
             waiting.insert(most, placed);
         }

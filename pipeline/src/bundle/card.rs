@@ -122,8 +122,8 @@ impl Card {
             ..
         } = &self.sizes;
         let what = match &self.kind {
-            Kind::Encoder => "A BERT encoder",
-            Kind::Tasks { .. } => "A fine-tuned BERT",
+            Kind::Encoder => format!("A {} encoder", self.sizes.family.name()),
+            Kind::Tasks { .. } => format!("A fine-tuned {}", self.sizes.family.name()),
         };
         put(
             &mut text,
@@ -150,7 +150,10 @@ impl Card {
 
     /// What Hugging Face reads. A JSON string is one of YAML.
     fn front(&self) -> String {
-        let mut yaml = "---\nlibrary_name: transformers\nlicense: other\nlicense_name: by-training-data\ntags:\n- engraft\n- bert\n- biomedical\n".to_owned();
+        let mut yaml = format!(
+            "---\nlibrary_name: transformers\nlicense: other\nlicense_name: by-training-data\ntags:\n- engraft\n- {}\n- biomedical\n",
+            self.sizes.family.name().to_lowercase()
+        );
         if self.kind == Kind::Encoder {
             yaml.push_str("pipeline_tag: feature-extraction\n");
         }

@@ -16,7 +16,7 @@ use super::task_file::{Knowledge, TaskFile};
 use crate::engine::digest::Digest;
 use crate::stage::finetune::quirks::PairOrder;
 use crate::stage::maps::Mapping;
-use crate::stage::maps::of_texts::{MappedRows, differing};
+use crate::stage::maps::of_texts::{MappedRows, Marks, differing};
 use crate::stage::maps::tools::Tools;
 
 /// Where what maps are made with is looked for, should a model ask for it.
@@ -38,9 +38,26 @@ pub(super) struct Known {
     limits: BTreeMap<usize, Limits>,
 }
 
-/// The rows of some lines, in their order, by the most tokens that they have.
+/// Rows by the most tokens that they have.
+type ByLength = BTreeMap<usize, MappedRows>;
+
+/// The rows of some lines, in their order.
 #[derive(Debug)]
-pub(super) struct Rows(BTreeMap<usize, MappedRows>);
+pub(super) struct Rows {
+    /// One for each.
+    whole: ByLength,
+    /// Two for each, of its text and of its `pair`, where a task reads them apart.
+    apart: ByLength,
+}
+
+/// Which rows of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// That of the whole line.
+    Whole,
+    /// Those of its text and of its `pair`, for a task that reads them apart.
+    Apart,
+}
 
 /// What a user is to do whose config makes other maps.
 const CONFIG: &str = "this model attends by maps of what is known: give the config that it was fine-tuned with (--config, with its --data and --set)";
@@ -62,7 +79,7 @@ impl Known {
     ) -> anyhow::Result<Self> {
         let (maps, there) = (&knowledge.maps, &knowledge.made_with);
         let mapping = (around.mapping)().context(CONFIG)?;
-        mapping.can_make(maps, None).context("what a line says is all that is known of it")?;
+        mapping.can_make(maps, Marks::Line)?;
         let here = mapping.settings()?;
         if let Some(key) = differing(&here, &there.settings) {
             let said =
@@ -87,16 +104,15 @@ impl Known {
     ///
     /// # Errors
     /// Names the line whose text cannot be encoded.
-    pub(super) fn rows(&self, inputs: &[Input]) -> anyhow::Result<Rows> {
+    pub(super) fn rows(&self, inputs: &[Input], of: &[Of]) -> anyhow::Result<Rows> {
         let texts = inputs.iter().map(|input| self.pairs.of_texts(&input.text, input.pair.as_deref()));
-        self.of(inputs, &texts.collect::<Vec<_>>(), 1)
+        let texts: Vec<_> = texts.collect();
+        let whole = if of.contains(&Of::Whole) { self.of(inputs, &texts, 1)? } else { ByLength::new() };
+        let apart = if of.contains(&Of::Apart) { self.apart(inputs)? } else { ByLength::new() };
+        Ok(Rows { whole, apart })
     }
 
-    /// Two rows for each line, of its text and of its `pair`.
-    ///
-    /// # Errors
-    /// As [`Known::rows`].
-    pub(super) fn rows_apart(&self, inputs: &[Input]) -> anyhow::Result<Rows> {
+    fn apart(&self, inputs: &[Input]) -> anyhow::Result<ByLength> {
         let pair = |input: &Input| input.pair.clone().unwrap_or_default();
         let pairs: Vec<String> = inputs.iter().map(pair).collect();
         let texts = inputs.iter().zip(&pairs);
@@ -105,7 +121,7 @@ impl Known {
     }
 
     /// So many rows for each line.
-    fn of(&self, inputs: &[Input], texts: &[(&str, Option<&str>)], rows: usize) -> anyhow::Result<Rows> {
+    fn of(&self, inputs: &[Input], texts: &[(&str, Option<&str>)], rows: usize) -> anyhow::Result<ByLength> {
         let of = |(&most, &limits): (&usize, &Limits)| {
             let (rows, _) = self.tools.rows(limits, texts).map_err(|(text, error)| {
                 let line = inputs.get(text / rows).map_or(0, |input| input.line);
@@ -113,7 +129,7 @@ impl Known {
             })?;
             Ok((most, MappedRows::new(rows, &self.maps)?))
         };
-        Ok(Rows(self.limits.iter().map(of).collect::<anyhow::Result<_>>()?))
+        self.limits.iter().map(of).collect()
     }
 }
 
@@ -123,8 +139,19 @@ impl Rows {
     /// # Errors
     /// When there is no row of this length, or its numbers do not fit the rows before.
     pub(super) fn push(&self, place: usize, most: usize, rows: &mut Framed) -> anyhow::Result<usize> {
-        let made = self.0.get(&most).with_context(|| format!("no rows of {most} tokens have maps"))?;
+        let made = self.whole.get(&most).with_context(|| format!("no rows of {most} tokens have maps"))?;
         made.push(place, rows)?;
         Ok(rows.rows.len() - 1)
+    }
+
+    /// Adds the rows of a line's text and of its `pair`; gives the number of the first.
+    ///
+    /// # Errors
+    /// As [`Rows::push`].
+    pub(super) fn push_apart(&self, place: usize, most: usize, rows: &mut Framed) -> anyhow::Result<usize> {
+        let made = self.apart.get(&most).with_context(|| format!("no rows of {most} tokens have maps"))?;
+        let first = rows.rows.len();
+        (2 * place..2 * place + 2).try_for_each(|place| made.push(place, rows))?;
+        Ok(first)
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tasks::downstream::encode::{Cut, Cuts, Frame, Framed};
 use tasks::token::encode::Vocabulary;
 
-use super::known::{Around, Known};
+use super::known::{Around, Known, Of};
 use super::lines::Inputs;
 use super::task_file::TaskFile;
 use super::{LINES, MAPPED, TOKENS, asked_together, push, vocabulary};
@@ -144,7 +144,7 @@ impl Encoding {
             if asked.is_empty() {
                 return Ok(cuts);
             }
-            let known = self.known.as_ref().map(|known| known.rows(&asked)).transpose()?;
+            let known = self.known.as_ref().map(|known| known.rows(&asked, &[Of::Whole])).transpose()?;
             let (mut rows, mut ids) = (self.framed()?, Vec::new());
             for (number, input) in asked.into_iter().enumerate() {
                 match &known {

@@ -124,6 +124,11 @@ pub(crate) fn belongs(vocabulary: &Vocabulary, folder: &Path) -> anyhow::Result<
                 name(vocabulary)
             );
         }
+        anyhow::ensure!(
+            own.spells_as(vocabulary),
+            "{}: its merges, or add_prefix_space, are not those of the vocabulary that is used, which would spell words otherwise than the model learned them: name this file (vocabulary.file), or let the config have its way with vocabulary.contradiction = \"config_decides\"",
+            path.display()
+        );
         let (own, used) = (own.rule(), vocabulary.rule());
         anyhow::ensure!(
             own == used,

@@ -27,7 +27,7 @@ heads. --svg also writes every layer and every head, token by token; maps that a
 knowledge-assisted attention attends by are drawn by `engraft inspect maps --text`. Such a model
 generates them as in its fine-tuning, from --config, --data and --out.")]
 pub(super) struct Asked {
-    /// A fine-tuned model's folder, or any BERT checkpoint's
+    /// A fine-tuned model's folder, or any checkpoint's of BERT or RoBERTa
     #[arg(value_name = "MODEL")]
     pub(super) model: PathBuf,
     /// The text

@@ -23,6 +23,7 @@ use text::file::Format;
 
 use super::corpus::{self, Corpus};
 use super::location::{self, Location, Place, Places};
+use super::maps::of_texts::Marks;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -48,7 +49,8 @@ pub(crate) struct Config {
     #[serde(default, skip_serializing)]
     pub trained_on: Option<String>,
     /// What an annotator (Stanza, spaCy) says of the benchmark's texts, in any format of texts: documents are called by the `id` of an example in
-    /// `benchmark-NAME`, a second text by that and `/pair`, a choice by that and its number from 0 (`ID/0`). With `maps.entities` or `maps.phrases = "marked"` attention by maps takes them from there; a
+    /// `benchmark-NAME`, a second text by that and `/pair`, a choice by that and its number from 0 (`ID/0`); a text without a label of GLUE's task by the name of the file that
+    /// is handed in and its index (`RTE/0`). With `maps.entities` or `maps.phrases = "marked"` attention by maps takes them from there; a
     /// text without a document has none. The characters must be those of the benchmark's text.
     ///
     /// Source: KAM-BERT, section 4.1: Stanza's entities and parses.
@@ -135,6 +137,15 @@ impl Config {
         }
     }
 
+    /// What is marked in texts of it that maps are made of.
+    #[must_use]
+    pub(crate) fn marks(&self) -> Marks<'_> {
+        match self.kind() {
+            None => Marks::Put,
+            Some(_) => Marks::Parsed(self.parsed.as_ref().map(|parsed| &parsed.format)),
+        }
+    }
+
     /// What an annotator says of its texts.
     ///
     /// # Errors
@@ -143,8 +154,7 @@ impl Config {
         let Some(Parsed { paths, format }) = &self.parsed else { return Ok(None) };
         let key = format!("benchmarks.{}.parsed", self.name);
         let texts = corpus::Texts { name: self.name.clone(), paths: paths.clone(), format: format.clone() };
-        let corpus = Corpus::new(&corpus::Config { texts: vec![texts] }, places);
-        Ok(Some(corpus.with_context(|| key)?))
+        Ok(Some(Corpus::of(&key, &texts, places)?))
     }
 
     /// The task of GLUE whose predictions are to be handed in.

@@ -38,6 +38,8 @@ pub(crate) struct Texts {
 /// A corpus that a stage reads.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Corpus {
+    /// Where it stands in a config.
+    key: String,
     config: Config,
     places: Vec<Vec<Place>>,
 }
@@ -75,7 +77,19 @@ impl Corpus {
             let places = paths.map(|(j, path)| path.place(&format!("{key}.paths.{j}"), places));
             all.push(places.collect::<anyhow::Result<_>>()?);
         }
-        Ok(Self { config: config.clone(), places: all })
+        Ok(Self { key: "[[corpus.texts]]".to_owned(), config: config.clone(), places: all })
+    }
+
+    /// Texts of one format, which the table `key` names.
+    ///
+    /// # Errors
+    /// When there is none, or a place is invalid.
+    pub(crate) fn of(key: &str, texts: &Texts, places: &Places<'_>) -> anyhow::Result<Self> {
+        anyhow::ensure!(!texts.paths.is_empty(), "{key}.paths names no file");
+        let paths = texts.paths.iter().enumerate();
+        let all = paths.map(|(i, path)| path.place(&format!("{key}.paths.{i}"), places));
+        let config = Config { texts: vec![texts.clone()] };
+        Ok(Self { key: key.to_owned(), config, places: vec![all.collect::<anyhow::Result<_>>()?] })
     }
 
     /// The formats of its texts.
@@ -132,7 +146,8 @@ impl Corpus {
             }
             anyhow::ensure!(
                 sum.kept > 0,
-                "[[corpus.texts]] {:?}: none of {} documents in {} files is kept ({}); expected one at least: see whether these are the right files",
+                "{} {:?}: none of {} documents in {} files is kept ({}); expected one at least: see whether these are the right files",
+                self.key,
                 texts.name,
                 sum.read,
                 sum.files,
@@ -168,20 +183,22 @@ impl Corpus {
         for place in places {
             let path = place.path(context)?;
             let found = folder::ending(&path, texts.format.extensions())
-                .with_context(|| format!("{} of [[corpus.texts]] {:?}", place.label(), texts.name))?;
+                .with_context(|| format!("{} of {} {:?}", place.label(), self.key, texts.name))?;
             anyhow::ensure!(
                 !found.is_empty(),
-                "{}: no file there ends in {}, which is what the format of [[corpus.texts]] {:?} looks for",
+                "{}: no file there ends in {}, which is what the format of {} {:?} looks for",
                 path.display(),
                 texts.format.extensions().join(" or "),
+                self.key,
                 texts.name
             );
             // Its neighbour with the entities would be no input of the stage.
             let alone = matches!(texts.format, Format::Brat(_)) && !path.is_dir();
             anyhow::ensure!(
                 !alone,
-                "{}: a text of brat goes with the .ann file beside it: name their folder in [[corpus.texts]] {:?}",
+                "{}: a text of brat goes with the .ann file beside it: name their folder in {} {:?}",
                 path.display(),
+                self.key,
                 texts.name
             );
             files.extend(found);

@@ -316,7 +316,12 @@ impl Stage for Asking {
         let mut said = |one: &Asked, place: u64, best: u32| {
             let Fact { corpus, relation, id, object, .. } = &one.fact;
             places.entry(*corpus).or_default().entry(relation.clone()).or_default().push(place);
-            let best = vocabulary.token(best).unwrap_or_default();
+            let said = if vocabulary.special().family.is_bert() {
+                vocabulary.token(best)
+            } else {
+                vocabulary.written(best)
+            };
+            let best = said.unwrap_or_default();
             let line = json!({"corpus": corpus, "relation": relation, "id": id, "object": object, "place": place, "said": best});
             serde_json::to_writer(&mut lines, &line)?;
             lines.push(b'\n');

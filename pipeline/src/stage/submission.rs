@@ -115,16 +115,19 @@ impl HandedIn {
     }
 }
 
-/// All rows without labels in the artifact of a benchmark, file by file; none where it has no such files.
+/// All rows without labels in the artifact of a benchmark, file by file, each called by the file that is handed in and its index; none where it has no such
+/// files.
 ///
 /// # Errors
 /// When one cannot be read.
-pub(super) fn unlabelled(benchmark: &Path) -> anyhow::Result<Vec<Unlabelled>> {
-    if !benchmark.join(UNLABELLED).is_dir() {
-        return Ok(vec![]);
+pub(super) fn unlabelled(benchmark: &Path) -> anyhow::Result<Vec<(String, Unlabelled)>> {
+    let mut all = vec![];
+    if benchmark.join(UNLABELLED).is_dir() {
+        for (name, path) in files(benchmark)? {
+            all.extend(rows(&path)?.into_iter().map(|row| (format!("{name}/{}", row.index), row)));
+        }
     }
-    let all = files(benchmark)?.into_values().map(|path| rows(&path));
-    Ok(all.collect::<anyhow::Result<Vec<_>>>()?.concat())
+    Ok(all)
 }
 
 /// The files of rows without labels, by the names that their predictions get.

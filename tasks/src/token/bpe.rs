@@ -88,6 +88,21 @@ pub(super) fn whole(path: &Path, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(&whole).map_err(|error| bad(path, error.to_string()))
 }
 
+/// A digest of what texts are spelt by besides the entries: merges in their order, and whether texts get a space in front; of a `tokenizer.json`.
+pub(super) fn spelling(whole: &[u8]) -> Option<blake3::Hash> {
+    let whole: Value = serde_json::from_slice(whole).ok()?;
+    let mut digest = blake3::Hasher::new();
+    for merge in whole["model"]["merges"].as_array()? {
+        let pair = match merge {
+            Value::String(line) => line.clone(),
+            pair => format!("{} {}", pair[0].as_str()?, pair[1].as_str()?),
+        };
+        digest.update(pair.as_bytes()).update(b"\n");
+    }
+    digest.update(&[u8::from(whole["pre_tokenizer"]["add_prefix_space"] == true)]);
+    Some(digest.finalize())
+}
+
 /// What an entry's bytes write, without white space in front.
 pub(super) fn written(entry: &str) -> String {
     let decoded = ByteLevel::default().decode(vec![entry.to_owned()]);
@@ -223,8 +238,11 @@ pub(crate) mod tests {
         write_whole(&path, &encode::one_file(&folder.path().join(ENTRIES_FILE)).unwrap()).unwrap();
         let one = Vocabulary::load(&path, Case::Uncased).unwrap();
         assert_eq!((one.differs(&vocabulary), one.rule()), (None, vocabulary.rule()));
+        assert!(one.spells_as(&vocabulary));
         write(&folder, SETTINGS_FILE, "{\"add_prefix_space\": true}");
-        assert_eq!(spelt(&load(&folder).unwrap(), "pain pain"), ["Ġpain", "Ġpain"]);
+        let spaced = load(&folder).unwrap();
+        assert_eq!(spelt(&spaced, "pain pain"), ["Ġpain", "Ġpain"]);
+        assert!(spaced.differs(&vocabulary).is_none() && !spaced.spells_as(&vocabulary));
     }
 
     #[test]
@@ -282,6 +300,11 @@ pub(crate) mod tests {
             let text = refused(pointer, value).unwrap_err();
             assert!(text.contains(&format!("tokenizer.json: {part}: found")), "{pointer}: {text}");
         }
+        let mut untyped = whole.clone();
+        untyped["model"].as_object_mut().unwrap().remove("type");
+        write_whole(&path, untyped.to_string().as_bytes()).unwrap();
+        let old = Vocabulary::load(&path, Case::Cased).unwrap();
+        assert!(old.special().family == Family::Roberta && old.spells_as(&load(&folder).unwrap()));
         for pointer in ["/post_processor", "/decoder"] {
             refused(pointer, Value::Null).unwrap();
         }

@@ -56,6 +56,8 @@ pub struct Vocabulary {
     rule: Rule,
     /// The case of BERT's words, where texts are split into those and into nothing else.
     splits: Option<Case>,
+    /// What byte-level BPE spells by besides its entries.
+    spelling: Option<blake3::Hash>,
 }
 
 impl Vocabulary {
@@ -100,7 +102,8 @@ impl Vocabulary {
         if let Some((_, id)) = (0..).zip(ids.iter().copied()).find(|(expected, id)| expected != id) {
             return Err(numbers(path, id));
         }
-        let vocabulary = Self { tokenizer, special, size: ids.len(), rule, splits };
+        let spelling = if family.is_bert() { None } else { bpe::spelling(&bytes) };
+        let vocabulary = Self { tokenizer, special, size: ids.len(), rule, splits, spelling };
         if is_json {
             json::check_texts(path, &vocabulary)?;
         }
@@ -128,6 +131,12 @@ impl Vocabulary {
     pub fn differs(&self, other: &Self) -> Option<u32> {
         let ids = 0..u32::try_from(self.size.max(other.size)).unwrap_or(u32::MAX);
         ids.into_iter().find(|id| self.token(*id) != other.token(*id))
+    }
+
+    /// Whether merges and the space in front of texts are those of `other`; BERT's vocabularies spell by entries alone.
+    #[must_use]
+    pub fn spells_as(&self, other: &Self) -> bool {
+        self.spelling == other.spelling
     }
 
     /// Ids of the special tokens.

@@ -44,7 +44,10 @@ pub(super) fn tokenizer(path: &Path, bytes: &[u8]) -> Result<Tokenizer, Error> {
     let bad = |problem: String| Error::at(path, format!("not a tokenizer.json: {problem}"), "");
     let all = serde_json::from_slice(bytes).map_err(|e| bad(e.to_string()))?;
     let Value::Object(all) = all else { return Err(bad("expected an object".to_owned())) };
-    let is_bpe = all.get("model").is_some_and(|model| model["type"] == "BPE");
+    // Old files do not say which model it is; only BPE has merges.
+    let is_bpe = all.get("model").is_some_and(|model| {
+        model["type"] == "BPE" || model.get("type").is_none() && model.get("merges").is_some()
+    });
     let family = if is_bpe { Family::Roberta } else { Family::Bert };
     let mut parts = Parts { path, all, family };
     parts.model()?;
@@ -117,7 +120,6 @@ impl Parts<'_> {
     /// WordPiece with BERT's names of its parts, or byte-level BPE.
     fn model(&self) -> Result<(), Error> {
         let model = self.get("model");
-        // Old files do not say which model it is.
         let known = model.is_object() && matches!(model["type"].as_str(), None | Some("WordPiece" | "BPE"));
         if !known || !model["vocab"].is_object() {
             return self.unsupported("model", model, "\"WordPiece\" or \"BPE\" with its vocab");

@@ -17,6 +17,8 @@ use crate::engine::context::Context;
 
 /// Tokens that pass through an encoder together: enough to keep it busy, few enough for any memory.
 const TOKENS: usize = 4096;
+/// Rows that are made at a time where that takes much memory.
+const SOME: usize = 16;
 
 /// A model's outputs, those of the task of this number, for all rows of a part, `[rows][classes]`; of tags, for all tokens of the rows; of an embedding, for each
 /// sample the cosines of its first row's vector with its others'.
@@ -36,11 +38,22 @@ pub(crate) fn outputs(
     let (samples, mut outputs) = (benchmark.samples(part), Vec::new());
     let mut rows = benchmark.framed()?;
     for sample in 0..samples {
-        benchmark.push(part, sample, &mut rows)?;
-        if rows.rows.ids.len() >= TOKENS || sample + 1 == samples {
+        let numbered = benchmark.numbers(part, sample).map_or(0, |numbers| numbers.len());
+        if numbered == 0 {
+            benchmark.push(part, sample, &mut rows)?;
+        }
+        for first in (0..numbered).step_by(SOME) {
+            benchmark.push_some(part, sample, first..numbered.min(first + SOME), &mut rows)?;
+            if rows.rows.ids.len() >= TOKENS {
+                context.check()?;
+                let full = std::mem::replace(&mut rows, benchmark.framed()?);
+                outputs.extend(predictor.logits(task, &full.rows)?);
+            }
+        }
+        if rows.rows.ids.len() >= TOKENS || sample + 1 == samples && !rows.rows.is_empty() {
             context.check()?;
-            outputs.extend(predictor.logits(task, &rows.rows)?);
-            rows = benchmark.framed()?;
+            let full = std::mem::replace(&mut rows, benchmark.framed()?);
+            outputs.extend(predictor.logits(task, &full.rows)?);
         }
     }
     Ok(outputs)
@@ -54,26 +67,43 @@ fn cosines(
     part: Part,
     context: &Context,
 ) -> anyhow::Result<Vec<Vec<f32>>> {
-    // Of one text more may be known than of another with its tokens.
-    let (mut known, mut places) = (HashMap::<(Vec<u32>, blake3::Hash), usize>::new(), Vec::new());
-    let (mut vectors, mut waiting) = (Vec::new(), Rows::default());
+    let (mut known, mut numbered, mut places) =
+        (HashMap::<Vec<u32>, usize>::new(), HashMap::<u64, usize>::new(), Vec::new());
+    let (mut vectors, mut waiting) = (Vec::<Vec<f32>>::new(), Rows::default());
     for sample in 0..benchmark.samples(part) {
-        let mut rows = benchmark.framed()?;
-        benchmark.push(part, sample, &mut rows)?;
-        let mut of_sample = vec![];
-        for row in rows.rows.singles() {
-            let mut maps = blake3::Hasher::new();
-            let numbers = row.known.iter().flat_map(|known| &known.numbers);
-            numbers.for_each(|number| _ = maps.update(&number.to_le_bytes()));
-            let (count, key) = (known.len(), (row.ids.clone(), maps.finalize()));
-            of_sample.push(match known.get(&key) {
-                Some(place) => *place,
-                None => {
-                    known.insert(key, count);
-                    waiting.append(row);
-                    count
+        let (mut of_sample, count) =
+            (vec![], |waiting: &Rows, vectors: &Vec<Vec<f32>>| vectors.len() + waiting.len());
+        if let Some(numbers) = benchmark.numbers(part, sample) {
+            for (at, number) in numbers.into_iter().enumerate() {
+                if let Some(place) = numbered.get(&number) {
+                    of_sample.push(*place);
+                    continue;
                 }
-            });
+                let place = count(&waiting, &vectors);
+                let mut row = benchmark.framed()?;
+                benchmark.push_some(part, sample, at..at + 1, &mut row)?;
+                waiting.append(row.rows);
+                numbered.insert(number, place);
+                of_sample.push(place);
+                if waiting.ids.len() >= TOKENS {
+                    context.check()?;
+                    vectors.extend(predictor.logits(task, &std::mem::take(&mut waiting))?);
+                }
+            }
+        } else {
+            let mut rows = benchmark.framed()?;
+            benchmark.push(part, sample, &mut rows)?;
+            for ids in rows.rows.each() {
+                let place = count(&waiting, &vectors);
+                of_sample.push(match known.get(ids) {
+                    Some(place) => *place,
+                    None => {
+                        known.insert(ids.to_vec(), place);
+                        waiting.push(ids.iter().map(|id| (*id, 0)));
+                        place
+                    }
+                });
+            }
         }
         places.push(of_sample);
         if waiting.ids.len() >= TOKENS {
@@ -81,7 +111,9 @@ fn cosines(
             vectors.extend(predictor.logits(task, &std::mem::take(&mut waiting))?);
         }
     }
-    vectors.extend(predictor.logits(task, &waiting)?);
+    if !waiting.is_empty() {
+        vectors.extend(predictor.logits(task, &waiting)?);
+    }
     vectors.iter_mut().for_each(|vector: &mut Vec<f32>| unit(vector));
     let of_sample = |places: Vec<usize>| {
         let (first, others) = places

@@ -166,8 +166,7 @@ impl Config {
         let mapping = mapping.with_context(|| {
             format!("attentions.{} attends by maps, and nothing says how they are made: add the table [maps] and those that it needs", self.name)
         })?;
-        let parsed = on.parsed.as_ref().map(|parsed| &parsed.format);
-        mapping.can_make(&knowledge.maps, parsed).with_context(|| format!("attentions.{}", self.name))?;
+        mapping.can_make(&knowledge.maps, on.marks()).with_context(|| format!("attentions.{}", self.name))?;
         let kept = if on.kind().is_none() { Kept::WithTexts } else { Kept::InStage };
         Ok(Attending::Knowledge(knowledge.clone(), Arc::clone(mapping), kept))
     }

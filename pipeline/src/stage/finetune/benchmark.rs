@@ -52,6 +52,25 @@ pub(crate) trait Benchmark: Send + Sync {
     /// When one cannot be put together.
     fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()>;
 
+    /// Numbers of a sample's rows, the same for rows of the same text, where making rows takes long or much memory; none where it does not.
+    fn numbers(&self, _part: Part, _sample: usize) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// Adds some of a sample's rows, which have numbers.
+    ///
+    /// # Errors
+    /// When one cannot be put together.
+    fn push_some(
+        &self,
+        part: Part,
+        sample: usize,
+        _some: std::ops::Range<usize>,
+        rows: &mut Framed,
+    ) -> anyhow::Result<()> {
+        self.push(part, sample, rows)
+    }
+
     /// How many answers a model gives for a sample.
     ///
     /// # Errors

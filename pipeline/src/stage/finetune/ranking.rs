@@ -24,6 +24,9 @@ use crate::bundle::task_file::Asked;
 /// The ranks that recall is said at.
 const AT: [usize; 3] = [1, 5, 10];
 
+/// In front of the number of a query, which is none of a passage.
+const QUERIES: u64 = 1 << 32;
+
 /// A collection's texts as tokens.
 struct Texts {
     folder: Folder,
@@ -284,6 +287,36 @@ impl Benchmark for Ranking {
         let (texts, query) = (self.texts(part), self.looked(part)[sample]);
         let passages = texts.folder.lists[query.0 as usize].passages.clone();
         self.rows(texts, &Sample { query, passages }, rows)
+    }
+
+    fn numbers(&self, part: Part, sample: usize) -> Option<Vec<u64>> {
+        self.known.as_ref()?;
+        let query = self.looked(part)[sample];
+        let passages = &self.texts(part).folder.lists[query.0 as usize].passages;
+        let query = self.is_bi().then_some(QUERIES | u64::from(query.0));
+        Some(query.into_iter().chain(passages.iter().map(|passage| u64::from(passage.0))).collect())
+    }
+
+    fn push_some(
+        &self,
+        part: Part,
+        sample: usize,
+        some: Range<usize>,
+        rows: &mut Framed,
+    ) -> anyhow::Result<()> {
+        let (texts, query) = (self.texts(part), self.looked(part)[sample]);
+        let Some(known) = &self.known else { return self.push(part, sample, rows) };
+        let of = &texts.folder.lists[query.0 as usize].passages;
+        let collection = &texts.folder.collection;
+        let query = collection.query(query).text(self.wording);
+        let text = |passage: &PassageId| collection.passage(*passage).text.as_str();
+        let texts: Vec<(&str, Option<&str>)> = match self.is_bi() {
+            true => {
+                std::iter::once(query.as_str()).chain(of.iter().map(text)).map(|text| (text, None)).collect()
+            }
+            false => of.iter().map(|passage| (query.as_str(), Some(text(passage)))).collect(),
+        };
+        known.push(texts.get(some).unwrap_or(&[]), rows)
     }
 
     fn answers(&self, part: Part, sample: usize) -> anyhow::Result<usize> {

@@ -1,7 +1,6 @@
 //! What an encoder comes to without grafting: fine-tuned as it is, with other attentions, on several benchmarks together; and one table of it all.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
 use model::device::Recompute;
@@ -13,7 +12,7 @@ use super::best::Candidates;
 use crate::engine::stage::Stage;
 use crate::stage::benchmark as tried;
 use crate::stage::encoder::Base;
-use crate::stage::finetune::attention;
+use crate::stage::finetune::attention::{self, Attending, Kept};
 use crate::stage::finetune::measure::metrics;
 use crate::stage::finetune::quirks::{PairOrder, Quirks, TrainOn};
 use crate::stage::finetune::scored::{Scored, Trained};
@@ -79,25 +78,43 @@ impl Around<'_> {
 
     /// The stages that make the maps of the benchmarks on which something attends by them.
     fn mapped(&self, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
-        let Some(mapping) = &self.mapping else { return Ok(vec![]) };
         let trained: Vec<String> = self.trained().cloned().collect();
-        let mut named = BTreeSet::new();
-        for attention in self.attentions.iter().filter(|of| of.has_maps()) {
+        let mut stages: BTreeMap<String, Box<dyn Stage>> = BTreeMap::new();
+        for attention in &self.attentions.iter().filter(|of| of.has_maps()).collect::<Vec<_>>() {
             let on = attention.benchmarks(self.tables, &trained, &self.finetuning.fixed)?;
-            named.extend(on.into_iter().map(str::to_owned));
+            let mut named: BTreeSet<String> = on.into_iter().map(str::to_owned).collect();
             let recipes = self.recipes.iter().filter(|of| of.attention.as_ref() == Some(&attention.name));
             named.extend(recipes.flat_map(|recipe| recipe.tasks.iter().cloned()));
+            let too: Vec<String> = named.iter().flat_map(|on| self.tried_too(on).cloned()).collect();
+            named.extend(too);
+            for benchmark in named {
+                let table = self.table(&benchmark)?;
+                // Whether its own texts have what the maps take, whosever models are tried on it.
+                let Attending::Knowledge(_, mapping, Kept::InStage) =
+                    attention.attending(table, self.mapping.as_ref()).with_context(|| benchmark.clone())?
+                else {
+                    continue;
+                };
+                let (Tried { fixed, .. }, parsed) = (self.tried(&benchmark), table.parsed(places)?);
+                let stage =
+                    OfBenchmark::new(&benchmark, mapping, fixed.max_tokens, fixed.quirks.pairs, parsed);
+                stages.insert(benchmark, Box::new(stage));
+            }
         }
-        let too: Vec<String> = named.iter().flat_map(|on| self.tried_too(on).cloned()).collect();
-        named.extend(too);
-        let stage = |benchmark: &String| {
-            let Tried { fixed, .. } = self.tried(benchmark);
-            let parsed = self.table(benchmark)?.parsed(places)?;
-            let mapping = Arc::clone(mapping);
-            let stage = OfBenchmark::new(benchmark, mapping, fixed.max_tokens, fixed.quirks.pairs, parsed);
-            Ok(Box::new(stage) as Box<dyn Stage>)
-        };
-        named.iter().map(stage).collect()
+        let takes_marks = self.mapping.as_ref().is_some_and(|mapping| mapping.takes_marks());
+        for table in self.tables.iter().filter(|table| table.parsed.is_some()) {
+            anyhow::ensure!(
+                takes_marks && stages.contains_key(&table.name),
+                "benchmarks.{}.parsed is read by nothing: {}",
+                table.name,
+                if takes_marks {
+                    "no attention goes by maps of its texts as they stand; leave it out"
+                } else {
+                    "maps.entities or maps.phrases = \"marked\" takes what it says; set one, or leave it out"
+                }
+            );
+        }
+        Ok(stages.into_values().collect())
     }
 
     /// Refuses names of attentions and recipes that would give two stages, or two rows of the table, one name.

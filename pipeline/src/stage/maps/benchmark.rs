@@ -123,6 +123,12 @@ impl OfBenchmark {
             let pair = of.pair.as_deref().map(|pair| piece(format!("{}{PAIR}", of.id), pair)).transpose()?;
             rows.push(self.ordered(text, pair));
         }
+        let mut unlabelled = vec![];
+        for (id, of) in submission::unlabelled(folder)? {
+            let text = piece(id.clone(), &of.text)?;
+            let pair = of.pair.as_deref().map(|pair| piece(format!("{id}{PAIR}"), pair)).transpose()?;
+            unlabelled.push(self.ordered(text, pair));
+        }
         if let Some(left) = &parsed {
             let all = found + left.len() as u64;
             context.record("annotated", serde_json::json!({"documents": all, "of_examples": found}));
@@ -134,11 +140,6 @@ impl OfBenchmark {
                 );
             }
         }
-        let unlabelled = submission::unlabelled(folder)?;
-        let unlabelled = unlabelled
-            .iter()
-            .map(|of| self.ordered(Piece::unmarked(&of.text), of.pair.as_deref().map(Piece::unmarked)));
-        let unlabelled = unlabelled.collect();
         Ok([(Of::Examples, rows), (Of::Unlabelled { before: 0 }, unlabelled)])
     }
 

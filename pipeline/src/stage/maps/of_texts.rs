@@ -36,6 +36,17 @@ pub(crate) struct MadeWith {
     pub files: BTreeMap<String, Digest>,
 }
 
+/// What is marked in texts that maps are made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Marks<'a> {
+    /// What files of this format say of a benchmark's texts, if there are any.
+    Parsed(Option<&'a Format>),
+    /// Nothing: the texts of a ranking's pairs.
+    Put,
+    /// Nothing: a line that a model is asked about.
+    Line,
+}
+
 /// The first key whose value is not the same, or is there on one side only.
 #[must_use]
 pub(crate) fn differing<'k, V: PartialEq>(
@@ -74,11 +85,11 @@ impl MappedRows {
 }
 
 impl Mapping {
-    /// Whether these maps can be made of texts that files of the format `parsed` say more of: a map that nothing is known for is no map.
+    /// Whether these maps can be made of texts in which so much is marked: a map that nothing is known for is no map.
     ///
     /// # Errors
     /// Names the setting that takes a file's marks, or that leaves a map empty.
-    pub(crate) fn can_make(&self, maps: &[Map], parsed: Option<&Format>) -> anyhow::Result<()> {
+    pub(crate) fn can_make(&self, maps: &[Map], marks: Marks<'_>) -> anyhow::Result<()> {
         for (map, field, none) in [
             (Map::Entity, "entities", self.config.entities == Entities::None),
             (Map::Phrase, "phrases", self.config.phrases == Phrases::None),
@@ -91,29 +102,33 @@ impl Mapping {
                 map.name()
             );
         }
-        let says = |marks: fn(&Format) -> bool| parsed.is_some_and(marks);
+        let says = |of: fn(&Format) -> bool| matches!(marks, Marks::Parsed(Some(format)) if of(format));
+        let (entities, phrases) =
+            (self.config.entities == Entities::Marked, self.config.phrases == Phrases::Marked);
         for (map, field, marked, said, other) in [
-            (
-                Map::Entity,
-                "entities",
-                self.config.entities == Entities::Marked,
-                says(Format::has_spans),
-                "dictionary",
-            ),
-            (
-                Map::Phrase,
-                "phrases",
-                self.config.phrases == Phrases::Marked,
-                says(Format::has_phrases),
-                "neighbours",
-            ),
+            (Map::Entity, "entities", entities, says(Format::has_spans), "dictionary"),
+            (Map::Graph, "entities", entities, says(Format::has_spans), "dictionary"),
+            (Map::Phrase, "phrases", phrases, says(Format::has_phrases), "neighbours"),
         ] {
+            let remedy = match marks {
+                Marks::Parsed(_) => {
+                    "bring what an annotator says of the benchmark's texts (benchmarks.NAME.parsed), or set it to "
+                }
+                Marks::Put => "a ranking's pairs are put together while it is trained on: set it to ",
+                Marks::Line => "a line is all that is known of it; ask a model whose maps were made with ",
+            };
             anyhow::ensure!(
                 !marked || said || !maps.contains(&map),
-                "maps.{field} = \"marked\" takes what a file marks, and nothing marks {field} here: bring what an annotator says of a benchmark's texts (benchmarks.NAME.parsed), or set it to {other} or none"
+                "maps.{field} = \"marked\" takes what a file marks, and nothing marks {field} here: {remedy}{other} or none"
             );
         }
         Ok(())
+    }
+
+    /// Whether anything is taken from what files mark.
+    #[must_use]
+    pub(crate) fn takes_marks(&self) -> bool {
+        self.config.entities == Entities::Marked || self.config.phrases == Phrases::Marked
     }
 
     /// How long rows of any texts are, which have at most so many tokens besides auxiliary terms.

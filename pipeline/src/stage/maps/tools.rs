@@ -267,7 +267,9 @@ impl Tools {
             };
             let (mut start, mut chunk) = (0, 0);
             for end in starts.iter().copied().chain([piece.text.len()]) {
-                let bytes = std::mem::replace(&mut start, end)..end;
+                let begin = std::mem::replace(&mut start, end);
+                // The space behind a sentence would be a token of RoBERTa's.
+                let bytes = begin..begin + piece.text[begin..end].trim_end().len();
                 reader.read(piece, bytes)?;
                 if reader.spelt.is_empty() {
                     continue;

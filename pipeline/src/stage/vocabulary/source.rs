@@ -175,18 +175,18 @@ pub(super) fn of_checkpoint(path: &Location, places: &Places<'_>) -> anyhow::Res
 
 /// The files beside a `vocab.json` that are read with it, but for those that are inputs anyway.
 fn beside(place: &Place, said: Option<&Place>) -> anyhow::Result<Vec<Place>> {
-    if !place.ends_in(bpe::ENTRIES_FILE) {
+    if place.name() != bpe::ENTRIES_FILE {
         return Ok(vec![]);
     }
     anyhow::ensure!(
         !matches!(place, Place::Remote { .. }),
-        "vocabulary.file is a {} in a store, which is read with the {} beside it: fetch both, or name a tokenizer.json",
+        "the vocabulary is a {} in a store, which is read with the {} beside it: fetch both, or name a tokenizer.json (vocabulary.file)",
         bpe::ENTRIES_FILE,
         bpe::MERGES_FILE
     );
     let merges = place.beside(bpe::MERGES_FILE)?.with_context(|| {
         format!(
-            "vocabulary.file is {}, and no {} lies beside it: RoBERTa's vocabulary is both",
+            "the vocabulary is {}, and no {} lies beside it: RoBERTa's is both",
             place.name(),
             bpe::MERGES_FILE
         )

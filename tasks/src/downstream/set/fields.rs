@@ -60,7 +60,7 @@ pub enum Asked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// Fields with the choices, in order; or one field with a list of them, in JSON.
+    /// Fields with the choices, in order; or one field with a list of them, or with an object of them by their letters, in JSON.
     pub of: Vec<String>,
     /// The field with a question, which is put in front of every choice. Without it, a choice is read as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,6 +114,8 @@ pub(super) enum Value {
     Text(String),
     /// Several.
     Texts(Vec<String>),
+    /// Several, each with its name.
+    Named(Vec<(String, String)>),
 }
 
 /// A set whose rows always have the same fields.
@@ -279,16 +281,36 @@ fn text(row: Row<'_>, name: &str, field: impl Fn(&str) -> Option<Value>) -> Resu
     match field(name) {
         Some(Value::Text(text)) => Ok(text),
         Some(Value::Texts(_)) => Err(row.wrong(format!("a list as {name:?}"), "a text or a number")),
+        Some(Value::Named(_)) => Err(row.wrong(format!("an object as {name:?}"), "a text or a number")),
         None => Err(row.wrong(format!("no {name:?}"), "it in every row")),
     }
 }
 
 impl Choice {
+    /// Choices by their letters, in the order of these.
+    fn lettered<'n>(
+        &self,
+        row: Row<'_>,
+        name: &'n String,
+        mut texts: Vec<(String, String)>,
+    ) -> Result<Vec<(&'n String, String)>, Error> {
+        texts.sort();
+        let letters = (b'A'..=b'Z').map(|letter| char::from(letter).to_string());
+        let fits = texts.iter().zip(letters).all(|((key, _), letter)| key.eq_ignore_ascii_case(&letter));
+        if !fits || !matches!(self.right, Right::Letter(_)) {
+            let keys: Vec<&str> = texts.iter().map(|(key, _)| key.as_str()).collect();
+            let found = format!("choices {} as {name:?}", keys.join(", "));
+            return Err(row.wrong(found, "choices A, B and so on, and answer.choice.right.letter"));
+        }
+        Ok(texts.into_iter().map(|(_, text)| (name, text)).collect())
+    }
+
     /// The choices of a row, `field` giving its fields by name.
     fn found(&self, row: Row<'_>, field: &impl Fn(&str) -> Option<Value>) -> Result<example::Choice, Error> {
         let listed = match &self.of[..] {
             [name] => match field(name) {
                 Some(Value::Texts(texts)) => Some(texts.into_iter().map(|text| (name, text)).collect()),
+                Some(Value::Named(texts)) => Some(self.lettered(row, name, texts)?),
                 _ => None,
             },
             _ => None,
@@ -347,6 +369,13 @@ mod tests {
         assert!(
             refused(&list, &rows.replace(", \"y\", \"z\"", "")).contains("1 choices, expected two at least")
         );
+        // As MedQA has them, in whatever order.
+        let rows = "{\"q\": \"Which?\", \"of\": {\"B\": \"y\", \"A\": \"x\"}, \"r\": \"B\"}";
+        assert_eq!(label(&list, rows).unwrap(), said(&["x", "y"], 1));
+        let other = refused(&list, &rows.replace("\"A\"", "\"C\""));
+        assert!(other.contains("choices B, C as \"of\", expected choices A, B"), "{other}");
+        let numbered = choice(&["of"], Right::NumberFrom0("r".to_owned()));
+        assert!(refused(&numbered, rows).contains("answer.choice.right.letter"));
         let none = choice(&[], Right::Letter("r".to_owned()));
         assert!(none.check().unwrap_err().to_string().contains("answer.choice.of names no field"));
     }

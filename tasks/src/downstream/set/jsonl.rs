@@ -74,6 +74,10 @@ fn value(json: &Json) -> Option<Value> {
     };
     match json {
         Json::Array(list) => list.iter().map(text).collect::<Option<Vec<_>>>().map(Value::Texts),
+        Json::Object(named) => {
+            let named = named.iter().map(|(name, of)| Some((name.clone(), text(of)?)));
+            named.collect::<Option<Vec<_>>>().map(Value::Named)
+        }
         other => text(other).map(Value::Text),
     }
 }

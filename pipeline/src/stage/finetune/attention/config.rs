@@ -69,8 +69,8 @@ pub(crate) enum Begin {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Knowledge {
-    /// The maps, of those that `[maps]` produces. They are built from the benchmark's texts as configured there (by `dictionary` and `neighbours`,
-    /// since benchmarks are not annotated), of up to `finetune.max_tokens` (or `max_tokens_of`) tokens and, with the map `term`, the auxiliary
+    /// The maps, of those that `[maps]` produces. They are built from the benchmark's texts as configured there (`marked` is what
+    /// `benchmarks.parsed` says of them), by stage `maps-NAME`, of up to `finetune.max_tokens` (or `max_tokens_of`) tokens and, with the map `term`, the auxiliary
     /// terms of `maps.limits`.
     ///
     /// Source: KAM-BERT, section 3.4; a map of a graph is its extension (equation 8).
