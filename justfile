@@ -138,6 +138,10 @@ cuda-build:
 bench-sets OUT MODEL PYTHON="python3":
     {{PYTHON}} benches/sets.py {{OUT}} {{MODEL}}
 
+# A recipe of OUT beside plain PyTorch: several benchmarks on one encoder, then each by itself.
+bench-recipes OUT MODEL RECIPE PYTHON="python3":
+    {{PYTHON}} benches/recipes.py {{OUT}} {{MODEL}} {{RECIPE}}
+
 # A bi-encoder of OUT beside PyTorch: its own weights asked by both, and MODEL trained by PyTorch with the same budget.
 bench-rankings OUT MODEL PYTHON="python3":
     {{PYTHON}} benches/rankings.py {{OUT}} {{MODEL}}

@@ -179,7 +179,7 @@ fn marks_that_nothing_reads_are_refused(root: &Path) {
     let without = &MARKED[..MARKED.len() - 1];
     let planned = |sets: &[&str]| with(root, &["plan"], sets).output().text();
     let ranking = planned(&[&MARKED[1..], &["finetune.on=[\"capr\"]"]].concat());
-    assert!(ranking.contains("a ranking's pairs are put together while it is trained on"), "{ranking}");
+    assert!(ranking.contains("a ranking's pairs and rows of tagged words are put together"), "{ranking}");
     let unread = planned(&[&MARKED[..1], &MARKED[3..]].concat());
     assert!(unread.contains("benchmarks.alike.parsed is read by nothing: maps.entities or"), "{unread}");
     let graph = planned(
@@ -228,4 +228,39 @@ fn a_model_that_reads_pairs_together_and_apart_answers_each_line_by_its_own_maps
         assert!(near, "{pair:?}: {alone:?} {:?}", together[at]);
     }
     assert!((together[2][0] - 1.0).abs() < 1e-5, "a text is nearest to itself: {together:?}");
+}
+
+#[test]
+fn tagged_words_are_attended_by_maps_row_by_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let mut tagged = String::new();
+    for number in 0..60 {
+        let sign = ["fever", "cough", "pain"][number % 3];
+        tagged += &format!("the\tO\n{sign}\tB-Sign\nand\tO\na\u{200b}\tO\nsevere\tO\n{sign}\tB-Sign\n\n");
+    }
+    write_whole(&root.join("signs.tsv"), tagged.as_bytes()).unwrap();
+    let set = "benchmarks=[{ name = \"signs\", set = { format.tagged = { format.conll = { scheme = \"bio\", separator = \"tab\" }, unit = \"sentence\" }, \
+        train = [\"signs.tsv\"], drawn = { dev = 0.2, test = 0.2 }, licence = \"free\" } }]";
+    let sets = [set, "finetune.epochs=6", "finetune.max_examples={}", "finetune.max_tokens=12"];
+    with(root, &["run", "finetune-kam-signs-1"], &sets).ok();
+    let out = root.join("out/finetune-kam-signs-1");
+    let tried = json_lines(out.join("test.jsonl"));
+    let scores = json(out.join("scores.json"));
+    assert!(scores["test"]["value"].as_f64().unwrap() > 0.9, "{scores}");
+    // What `predict` finds in a test's text is what was found when it was tried; words that share no token with the text's are without maps.
+    let examples = json_lines(root.join("out/benchmark-signs/examples.jsonl"));
+    let example = examples.iter().find(|of| of["id"] == tried[0]["id"]).unwrap();
+    let asked = root.join("asked.jsonl");
+    write_whole(&asked, format!("{}\n", object!({ "text": example["text"] })).as_bytes()).unwrap();
+    let verb = ["predict", &out.join("model").display().to_string(), &asked.display().to_string()];
+    let said: Value = serde_json::from_str(&with(root, &verb, &sets).ok()).unwrap();
+    assert_eq!(said["entities"].as_array().unwrap().len(), 2, "{said}");
+    let ledger = std::fs::read_to_string(root.join("out/ledger.jsonl")).unwrap();
+    let line: Value = serde_json::from_str(ledger.lines().last().unwrap()).unwrap();
+    let known = &line["facts"]["known.signs"];
+    assert!(known["rows"].as_u64().unwrap() >= 60 && known["rows_without_maps"].is_u64(), "{known}");
+    let padded = with(root, &["run", "finetune-kam-signs-1"], &sets);
+    let refused = padded.set("finetune.quirks={ padding = \"trained\" }").output().text();
+    assert!(refused.contains("padding that is trained on has no maps"), "{refused}");
 }

@@ -222,7 +222,8 @@ impl Answering {
             rows.set_most(most)?;
             let first = rows.rows.ids.len();
             if tagged {
-                let heard = Heard::push(&self.vocabulary, &input.text, self.file.subwords, rows)?;
+                let (vocabulary, maps) = (&self.vocabulary, self.known.as_ref());
+                let heard = Heard::push(vocabulary, &input.text, self.file.subwords, maps, rows)?;
                 placed.words = Some((first, heard));
             }
             if whole {

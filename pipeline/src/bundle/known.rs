@@ -16,7 +16,7 @@ use super::task_file::{Knowledge, TaskFile};
 use crate::engine::digest::Digest;
 use crate::stage::finetune::quirks::PairOrder;
 use crate::stage::maps::Mapping;
-use crate::stage::maps::of_texts::{MappedRows, Marks, differing};
+use crate::stage::maps::of_texts::{MappedRows, Marks, WordRow, differing};
 use crate::stage::maps::tools::Tools;
 
 /// Where what maps are made with is looked for, should a model ask for it.
@@ -118,6 +118,17 @@ impl Known {
         let texts = inputs.iter().zip(&pairs);
         let texts = texts.flat_map(|(input, pair)| [(input.text.as_str(), None), (pair.as_str(), None)]);
         self.of(inputs, &texts.collect::<Vec<_>>(), 2)
+    }
+
+    /// Adds rows of tagged words.
+    ///
+    /// # Errors
+    /// When one cannot be encoded, or no rows are as long.
+    pub(super) fn push_words(&self, words: &[WordRow], rows: &mut Framed) -> anyhow::Result<()> {
+        let most = rows.most();
+        let limits = self.limits.get(&most).with_context(|| format!("no rows of {most} tokens have maps"))?;
+        let (mapped, _) = MappedRows::of_words(&self.tools, *limits, words, &self.maps)?;
+        (0..words.len()).try_for_each(|place| mapped.push(place, rows))
     }
 
     /// So many rows for each line.

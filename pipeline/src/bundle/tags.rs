@@ -5,12 +5,14 @@ use std::ops::Range;
 use model::eval::entity::{Rules, Tags};
 use serde_json::{Value, json};
 use tasks::downstream::encode::Framed;
-use tasks::downstream::tagging::{Places, Subwords, WordTexts, split};
+use tasks::downstream::tagging::{Places, Subwords, WordTexts, joined, split};
 use tasks::downstream::token_classes::TokenClasses;
 use tasks::token::encode::Vocabulary;
 use text::characters::Characters;
 
 use super::answer::shares;
+use super::known::Known;
+use crate::stage::maps::of_texts::WordRow;
 
 /// A text whose words have been asked about.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ impl Heard {
         vocabulary: &Vocabulary,
         text: &str,
         subwords: Subwords,
+        known: Option<&Known>,
         rows: &mut Framed,
     ) -> anyhow::Result<Self> {
         let words = split(text);
@@ -36,9 +39,19 @@ impl Heard {
         let texts = WordTexts::new(vocabulary, &[&written], usize::MAX)?;
         let (mut heard, mut tokens) = (Vec::with_capacity(words.len()), 0);
         for of_row in texts.rows(0, rows.most()) {
-            let Places { asked, heard: of_words, .. } = texts.push(0, &of_row, subwords, rows);
+            let before = rows.rows.ids.len();
+            let of_words = match known {
+                None => texts.push(0, &of_row, subwords, rows).heard,
+                Some(known) => {
+                    let mut alone = rows.emptied();
+                    let Places { heard, .. } = texts.push(0, &of_row, subwords, &mut alone);
+                    let text = joined(vocabulary, &written[of_row]);
+                    known.push_words(&[WordRow { text, ids: alone.rows.ids }], rows)?;
+                    heard
+                }
+            };
             heard.extend(of_words.into_iter().map(|token| tokens + token));
-            tokens += asked.len();
+            tokens += rows.rows.ids.len() - before;
         }
         Ok(Self { words, heard, tokens })
     }
@@ -99,7 +112,7 @@ mod tests {
         let frame = Frame { special: vocabulary.special(), most: 6, cut: Cut::Second };
         let mut rows = Framed::new(frame).unwrap();
         let text = "β - blockers: no  β";
-        let heard = Heard::push(&vocabulary, text, Subwords::First, &mut rows).unwrap();
+        let heard = Heard::push(&vocabulary, text, Subwords::First, None, &mut rows).unwrap();
         assert_eq!((heard.words.len(), heard.tokens), (6, rows.rows.ids.len()));
         assert_eq!(rows.rows.lengths, [6, 5]);
         let names = ["O", "B-x", "I-x"].map(str::to_owned);

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use base::whole::write_whole;
 use model::checkpoint::digests::VOCABULARY_FILES as FILES;
 use serde_json::{Value, json};
+use tasks::token::bpe;
 use tasks::token::encode::{Case, Vocabulary, names_of_special, one_file};
 use tasks::token::rule::{Rule, Said};
 
@@ -42,12 +43,18 @@ fn is_json(vocabulary: &Path) -> bool {
     vocabulary.extension().is_some_and(|ending| ending == "json")
 }
 
+/// Whether a vocabulary lies there; entries without merges are none of RoBERTa's.
+fn is_one(path: &Path) -> bool {
+    let is_there = |path: &Path| path.symlink_metadata().is_ok();
+    is_there(path) && (!bpe::is_in_two_files(path) || is_there(&path.with_file_name(bpe::MERGES_FILE)))
+}
+
 /// Where the vocabulary of a model's folder lies.
 ///
 /// # Errors
 /// When there is none.
 pub(crate) fn find(folder: &Path) -> anyhow::Result<PathBuf> {
-    let found = FILES.iter().map(|name| folder.join(name)).find(|path| path.symlink_metadata().is_ok());
+    let found = FILES.iter().map(|name| folder.join(name)).find(|path| is_one(path));
     let found = found.with_context(|| {
         format!(
             "{}: none of {} is there; name the vocabulary with --vocabulary FILE",
@@ -112,7 +119,8 @@ pub(crate) fn belongs(vocabulary: &Vocabulary, folder: &Path) -> anyhow::Result<
     if let Some(said) = Said::read(&folder.join(CONFIG))? {
         said.check(vocabulary.rule())?;
     }
-    for path in FILES.map(|name| folder.join(name)).into_iter().filter(|path| path.is_file()) {
+    for path in FILES.map(|name| folder.join(name)).into_iter().filter(|path| is_one(path) && path.is_file())
+    {
         let own = Vocabulary::load(&path, vocabulary.rule())?;
         if let Some(id) = own.differs(vocabulary) {
             let name =

@@ -124,6 +124,12 @@ impl Framed {
         Ok(())
     }
 
+    /// The same without a row.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self { frame: self.frame, rows: Rows::default(), cuts: Cuts::default() }
+    }
+
     /// Most tokens of a row, special ones included.
     #[must_use]
     pub fn most(&self) -> usize {

@@ -159,6 +159,15 @@ impl WordTexts {
     }
 }
 
+/// Words as a text that a vocabulary spells as it spells each of them.
+#[must_use]
+pub fn joined(vocabulary: &Vocabulary, words: &[String]) -> String {
+    if vocabulary.special().family.is_bert() {
+        return words.join(" ");
+    }
+    words.iter().map(|word| vocabulary.within(word)).collect()
+}
+
 /// The words of a text of which no file says what they are, in bytes: runs of letters, digits and marks, and every other character by itself.
 #[must_use]
 pub fn split(text: &str) -> Vec<Range<usize>> {

@@ -142,12 +142,7 @@ impl Config {
                 )
             });
         }
-        (kind == Some(Kind::Tags)).then(|| {
-            format!(
-                "a sentence of tags is cut into rows by its own words, and maps by the tokenizer's ({})",
-                of.name
-            )
-        })
+        None
     }
 
     /// The way to attend on a benchmark; `mapping` makes maps.
@@ -167,7 +162,10 @@ impl Config {
             format!("attentions.{} attends by maps, and nothing says how they are made: add the table [maps] and those that it needs", self.name)
         })?;
         mapping.can_make(&knowledge.maps, on.marks()).with_context(|| format!("attentions.{}", self.name))?;
-        let kept = if on.kind().is_none() { Kept::WithTexts } else { Kept::InStage };
+        let kept = match on.kind() {
+            None | Some(Kind::Tags) => Kept::WithTexts,
+            Some(_) => Kept::InStage,
+        };
         Ok(Attending::Knowledge(knowledge.clone(), Arc::clone(mapping), kept))
     }
 }
@@ -386,12 +384,14 @@ mod tests {
 
     #[test]
     fn an_attention_is_tried_on_what_it_can_be_tried_on() {
-        assert_eq!(told(ATTENTION, "longest").unwrap(), ["cola", "sts", "rte"]);
+        assert_eq!(told(ATTENTION, "longest").unwrap(), ["cola", "sts", "rte", "tags"]);
         assert_eq!(told(LABELS, "longest").unwrap(), ["rte"]);
         let random = LABELS.replace("keywords", "random");
         assert_eq!(told(&random, "second").unwrap(), ["cola", "rte"]);
         let on = |of: &str, names: &str| told(&format!("{of}on = [{names}]\n"), "longest").unwrap_err();
-        assert!(on(ATTENTION, "\"tags\"").contains("attentions.kam.on has \"tags\": a sentence of tags"));
+        assert!(
+            on(LABELS, "\"tags\"").contains("labels attend for one class of several, tags asks for tags")
+        );
         assert!(
             on(LABELS, "\"sts\"").contains("labels attend for one class of several, sts asks for a number")
         );

@@ -1,4 +1,4 @@
-//! What is known of the words of texts that are put together while they are asked for: the pairs of a ranking.
+//! What is known of the words of texts that are put together by a benchmark: the pairs of a ranking, and rows of tagged words.
 
 use batch::maps::expand::Map;
 use tasks::downstream::encode::Framed;
@@ -7,7 +7,7 @@ use tasks::maps::generators::Limits;
 use super::attention::{Attending, Kept};
 use super::config::Fixed;
 use crate::engine::context::Context;
-use crate::stage::maps::of_texts::MappedRows;
+use crate::stage::maps::of_texts::{MappedRows, WordRow};
 use crate::stage::maps::tools::Tools;
 
 /// Makes rows with maps.
@@ -31,6 +31,14 @@ impl Known {
         let maps = knowledge.maps.clone();
         let (tools, limits) = (mapping.tools_for(&maps, context)?, mapping.limits_of(fixed.max_tokens)?);
         Ok(Some(Self { tools, limits, maps }))
+    }
+
+    /// Rows of tagged words, and of how many nothing is known.
+    ///
+    /// # Errors
+    /// When one cannot be encoded.
+    pub(super) fn of_words(&self, rows: &[WordRow]) -> anyhow::Result<(MappedRows, u64)> {
+        MappedRows::of_words(&self.tools, self.limits, rows, &self.maps)
     }
 
     /// Adds the row of each text or pair.

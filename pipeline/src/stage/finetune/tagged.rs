@@ -1,6 +1,6 @@
 //! Sentences of words with tags, as a benchmark.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use anyhow::Context as _;
@@ -8,7 +8,7 @@ use model::output::{Batch, Output, Targets};
 use serde_json::json;
 use tasks::downstream::encode::{Frame, Framed};
 use tasks::downstream::example::{Answer, Examples, Part};
-use tasks::downstream::tagging::{Places, Subwords, WordTexts};
+use tasks::downstream::tagging::{Places, Subwords, WordTexts, joined};
 use tasks::downstream::token_classes::{Other, TokenClasses};
 use tasks::downstream::words::behind_outside;
 use tasks::token::encode::Vocabulary;
@@ -16,9 +16,12 @@ use tasks::token::encode::Vocabulary;
 use super::benchmark::{Benchmark, Score, only};
 use super::config::Fixed;
 use super::examples::looked_at;
+use super::known::Known;
 use super::measure;
 use super::quirks::{Padding, Quirks};
 use crate::bundle::task_file::Asked;
+use crate::engine::context::Context;
+use crate::stage::maps::of_texts::{MappedRows, WordRow};
 
 /// Sentences as tokens.
 pub(super) struct Sentences {
@@ -37,6 +40,22 @@ pub(super) struct Sentences {
     quirks: Quirks,
     /// Sentences to train on that were left out because they are too long.
     dropped: usize,
+    /// What is known of rows, where heads attend by it.
+    known: Option<Mapped>,
+}
+
+/// Rows by what is known of their words.
+struct Mapped {
+    rows: MappedRows,
+    /// The place of the row of an example that begins with a word.
+    places: HashMap<(usize, usize), usize>,
+}
+
+/// A row that has been added.
+struct Added {
+    places: Places,
+    /// All of its tokens, those of auxiliary terms included.
+    tokens: usize,
 }
 
 /// What stands or falls together in a batch.
@@ -64,13 +83,69 @@ impl Sentences {
             .with_context(|| format!("{}: finetune.quirks.tags", examples.name))?;
         let (frame, subwords) = (fixed.frame(vocabulary), fixed.subwords);
         let output = Output::Tag { classes: classes.names().len() };
-        let mut all =
-            Self { examples, texts, of, items: vec![], output, frame, subwords, classes, quirks, dropped: 0 };
+        let mut all = Self {
+            examples,
+            texts,
+            of,
+            items: vec![],
+            output,
+            frame,
+            subwords,
+            classes,
+            quirks,
+            dropped: 0,
+            known: None,
+        };
         (all.items, all.dropped) = all.to_train_on();
         let mut places: Vec<usize> = all.items.iter().map(|item| item.place).collect();
         places.dedup();
         all.of.insert(Part::Train, places);
         Ok(all)
+    }
+
+    /// The same, by what is known of words.
+    ///
+    /// # Errors
+    /// When a row cannot be encoded, or is to be padded as a reference code does it.
+    pub(super) fn knowing(
+        mut self,
+        known: Option<&Known>,
+        vocabulary: &Vocabulary,
+        context: &Context,
+    ) -> anyhow::Result<Self> {
+        let Some(known) = known else { return Ok(self) };
+        anyhow::ensure!(
+            self.quirks.padding == Padding::None,
+            "finetune.quirks.padding: padding that is trained on has no maps; leave it out, or the attention by maps"
+        );
+        let (mut rows, mut places) = (vec![], HashMap::new());
+        for place in 0..self.examples.examples.len() {
+            let written = words(&self.examples.examples[place].answer).words;
+            for of_row in self.pieces(place).into_iter().flat_map(|piece| self.rows_of(place, piece)) {
+                let mut row = Framed::new(self.frame)?;
+                self.texts.push(place, &of_row, self.subwords, &mut row);
+                places.insert((place, of_row.start), rows.len());
+                rows.push(WordRow { text: joined(vocabulary, &written[of_row]), ids: row.rows.ids });
+            }
+        }
+        let (mapped, unknown) = known.of_words(&rows)?;
+        let facts = json!({"rows": rows.len(), "rows_without_maps": unknown});
+        context.record(&format!("known.{}", self.examples.name), facts);
+        self.known = Some(Mapped { rows: mapped, places });
+        Ok(self)
+    }
+
+    /// Adds a row of an example's words.
+    fn row(&self, place: usize, of_row: &Range<usize>, rows: &mut Framed) -> anyhow::Result<Added> {
+        let Some(known) = &self.known else {
+            let places = self.texts.push(place, of_row, self.subwords, rows);
+            return Ok(Added { tokens: places.asked.len(), places });
+        };
+        let row =
+            known.places.get(&(place, of_row.start)).context("a row of which nothing was asked before")?;
+        let places = self.texts.push(place, of_row, self.subwords, &mut Framed::new(self.frame)?);
+        known.rows.push(*row, rows)?;
+        Ok(Added { tokens: known.rows.tokens_of(*row), places })
     }
 
     /// What is trained on, and how many sentences, or pieces of them, are too long for that.
@@ -138,14 +213,9 @@ impl Sentences {
     }
 
     /// Adds the rows of a piece of the example at `place`: what each asks of which of its words.
-    fn rows(&self, place: usize, piece: Range<usize>, rows: &mut Framed) -> Vec<(Range<usize>, Places)> {
+    fn rows(&self, place: usize, piece: Range<usize>, rows: &mut Framed) -> anyhow::Result<Vec<Added>> {
         let of_words = self.rows_of(place, piece).into_iter();
-        of_words
-            .map(|words| {
-                let places = self.texts.push(place, &words, self.subwords, rows);
-                (words, places)
-            })
-            .collect()
+        of_words.map(|words| self.row(place, &words, rows)).collect()
     }
 
     /// Rows of examples with what is right of their tokens.
@@ -155,8 +225,10 @@ impl Sentences {
         for Item { place, rows: of_words } in items {
             let classes = self.classes.of_words(words(&self.examples.examples[*place].answer).tags);
             for words in of_words {
-                let Places { asked, .. } = self.texts.push(*place, words, self.subwords, &mut rows);
-                let mut of_row = self.targets(&classes[words.clone()], &asked);
+                let Added { places, tokens } = self.row(*place, words, &mut rows)?;
+                let mut of_row = self.targets(&classes[words.clone()], &places.asked);
+                // Nothing is asked of auxiliary terms.
+                of_row.resize(tokens, None);
                 if padding == Padding::Trained {
                     rows.pad();
                     of_row.resize(rows.most(), Some(self.classes.of_padding()));
@@ -234,7 +306,7 @@ impl Benchmark for Sentences {
     fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()> {
         let place = self.places(part)[sample];
         for piece in self.pieces(place) {
-            self.rows(place, piece, rows);
+            self.rows(place, piece, rows)?;
         }
         Ok(())
     }
@@ -256,13 +328,13 @@ impl Benchmark for Sentences {
             for piece in self.pieces(place) {
                 truth.push(tags[piece.clone()].iter().map(|&tag| tag as usize).collect());
                 let mut of_piece = Vec::with_capacity(piece.len());
-                for (_, Places { asked, heard }) in self.rows(place, piece, &mut self.framed()?) {
-                    for token in heard {
+                for Added { places, tokens } in self.rows(place, piece, &mut self.framed()?)? {
+                    for token in places.heard {
                         let logits =
                             outputs.get(from + token).context("there are not outputs for all tokens")?;
                         of_piece.push(measure::best(logits));
                     }
-                    from += asked.len();
+                    from += tokens;
                 }
                 said.push(self.classes.tags_or_foreign(&of_piece));
             }

@@ -149,7 +149,9 @@ impl Tried {
                 Box::new(ranking.knowing(known))
             }
             made::Read::Examples(examples) if examples.examples.kind == Kind::Tags => {
-                Box::new(tagged::Sentences::new(examples.examples, &vocabulary, &self.fixed)?)
+                let known = known::Known::of(&self.attending, &self.fixed, context)?;
+                let sentences = tagged::Sentences::new(examples.examples, &vocabulary, &self.fixed)?;
+                Box::new(sentences.knowing(known.as_ref(), &vocabulary, context)?)
             }
             made::Read::Examples(examples) => self.of_examples(examples.examples, Of::Examples, context)?,
         })

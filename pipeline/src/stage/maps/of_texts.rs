@@ -41,7 +41,7 @@ pub(crate) struct MadeWith {
 pub(crate) enum Marks<'a> {
     /// What files of this format say of a benchmark's texts, if there are any.
     Parsed(Option<&'a Format>),
-    /// Nothing: the texts of a ranking's pairs.
+    /// Nothing: the texts of a ranking's pairs, and rows of tagged words.
     Put,
     /// Nothing: a line that a model is asked about.
     Line,
@@ -84,6 +84,50 @@ impl MappedRows {
     }
 }
 
+/// A row of words that are tagged, before anything is known of them.
+#[derive(Debug)]
+pub(crate) struct WordRow {
+    /// The words as a text.
+    pub text: String,
+    /// The tokens of the row, which are spelt word by word.
+    pub ids: Vec<u32>,
+}
+
+impl MappedRows {
+    /// Rows of tagged words by what is known of their text; also of how many nothing is, since its words as a text have other tokens (words that cannot be
+    /// spelt, or are longer than a row).
+    ///
+    /// # Errors
+    /// When a text cannot be encoded.
+    pub(crate) fn of_words(
+        tools: &Tools,
+        limits: Limits,
+        rows: &[WordRow],
+        maps: &[Map],
+    ) -> anyhow::Result<(Self, u64)> {
+        let texts: Vec<(&str, Option<&str>)> = rows.iter().map(|row| (row.text.as_str(), None)).collect();
+        let (mut made, _) = tools.rows(limits, &texts).map_err(|(text, error)| {
+            let text = rows.get(text).map_or("", |row| row.text.as_str());
+            anyhow::Error::new(error).context(format!("{text:?}"))
+        })?;
+        let mut unknown = 0;
+        for (sample, row) in made.iter_mut().zip(rows) {
+            let own = sample.input_ids.iter().take(sample.real.into()).map(|id| id.cast_unsigned());
+            if !own.eq(row.ids.iter().copied()) {
+                *sample = Sample::unknown(&row.ids);
+                unknown += 1;
+            }
+        }
+        Ok((Self::new(made, maps)?, unknown))
+    }
+
+    /// Tokens of the row at `place`, those of auxiliary terms included.
+    #[must_use]
+    pub(crate) fn tokens_of(&self, place: usize) -> usize {
+        self.made.get(place).map_or(0, |sample| sample.input_ids.len())
+    }
+}
+
 impl Mapping {
     /// Whether these maps can be made of texts in which so much is marked: a map that nothing is known for is no map.
     ///
@@ -114,7 +158,9 @@ impl Mapping {
                 Marks::Parsed(_) => {
                     "bring what an annotator says of the benchmark's texts (benchmarks.NAME.parsed), or set it to "
                 }
-                Marks::Put => "a ranking's pairs are put together while it is trained on: set it to ",
+                Marks::Put => {
+                    "a ranking's pairs and rows of tagged words are put together by the benchmark: set it to "
+                }
                 Marks::Line => "a line is all that is known of it; ask a model whose maps were made with ",
             };
             anyhow::ensure!(

@@ -163,7 +163,8 @@ impl Source {
 pub(super) fn of_checkpoint(path: &Location, places: &Places<'_>) -> anyhow::Result<Location> {
     let folder = path.place("encoder.path", places)?;
     for name in VOCABULARY_FILES {
-        if folder.has(name)? {
+        let is_whole = name != bpe::ENTRIES_FILE || folder.has(bpe::MERGES_FILE)?;
+        if is_whole && folder.has(name)? {
             return Ok(Location(format!("{}/{name}", path.0.trim_end_matches('/'))));
         }
     }

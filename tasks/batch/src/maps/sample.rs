@@ -111,6 +111,23 @@ impl Sample {
 }
 
 impl Sample {
+    /// The sample of tokens of which nothing is known: each between the first and the last is a word of its own.
+    #[must_use]
+    pub fn unknown(ids: &[u32]) -> Self {
+        let words = u16::try_from(ids.len().saturating_sub(2)).unwrap_or(NO_WORD);
+        let of_tokens = std::iter::once(NO_WORD).chain(0..words).chain([NO_WORD]);
+        Self {
+            real: words.saturating_add(2),
+            input_ids: ids.iter().map(|id| id.cast_signed()).collect(),
+            token_types: vec![0; ids.len()],
+            words: of_tokens.collect(),
+            entities: vec![0; words.into()],
+            phrases: (1..=words).collect(),
+            types: (0..words).collect(),
+            ..Self::default()
+        }
+    }
+
     /// The sample of the text alone, without auxiliary terms and what relates words.
     #[must_use]
     pub fn without_terms(mut self) -> Self {
@@ -337,5 +354,16 @@ mod tests {
             let error = sample.row().check().unwrap_err();
             assert_eq!(error.place().to_string(), column, "{number}: {error}");
         }
+    }
+
+    #[test]
+    fn a_sample_of_what_nothing_is_known_and_one_without_terms_are_sound() {
+        let sample = Sample::unknown(&[2, 7, 8, 3]);
+        sample.row().check().unwrap();
+        assert_eq!((sample.words.as_slice(), sample.real), (&[NO_WORD, 0, 1, NO_WORD][..], 4));
+        Sample::unknown(&[2, 3]).row().check().unwrap();
+        let without = example().without_terms();
+        without.row().check().unwrap();
+        assert_eq!((without.input_ids.len(), without.types.len(), without.auxiliary), (7, 4, 0));
     }
 }
