@@ -80,6 +80,13 @@ impl Engraft {
         Self(command)
     }
 
+    /// `engraft VERB` with a config beside its data.
+    #[must_use]
+    pub fn own(verb: &[&str], config: &Path, out: &Path) -> Self {
+        let run = Self::plain(verb, out).arg("--config").arg(config);
+        config.parent().into_iter().fold(run, |run, data| run.arg("--data").arg(data))
+    }
+
     /// `engraft VERB` with [`SMALL`].
     #[must_use]
     pub fn small(verb: &[&str], out: &Path) -> Self {

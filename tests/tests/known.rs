@@ -48,8 +48,8 @@ fn with(folder: &Path, verb: &[&str], sets: &[&str]) -> Engraft {
     let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs");
     let config = folder.join("known.toml");
     write_whole(&config, CONFIG.replace("CONFIGS", configs.to_str().unwrap()).as_bytes()).unwrap();
-    let run = Engraft::plain(verb, &folder.join("out")).arg("--config").arg(&config);
-    sets.iter().fold(run.arg("--data").arg(folder), |run, set| run.set(set))
+    let run = Engraft::own(verb, &config, &folder.join("out"));
+    sets.iter().fold(run, |run, set| run.set(set))
 }
 
 /// The scores of the first test question, as its stage wrote them and as `predict` says them of the same pairs.

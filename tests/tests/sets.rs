@@ -62,8 +62,7 @@ fn made(folder: &Path) -> PathBuf {
 }
 
 fn engraft(verb: &[&str], folder: &Path, out: &str) -> Engraft {
-    let config = folder.join("sets.toml");
-    Engraft::plain(verb, &folder.join(out)).arg("--config").arg(config).arg("--data").arg(folder)
+    Engraft::own(verb, &folder.join("sets.toml"), &folder.join(out))
 }
 
 #[test]

@@ -60,6 +60,15 @@ fn told<'r>(reasons: &'r BTreeMap<&'r str, u64>) -> impl Iterator<Item = (&'r st
     reasons.iter().filter(|(_, rows)| **rows > 0).map(|(reason, rows)| (*reason, *rows))
 }
 
+impl Texts {
+    /// Where its files are, `key` naming its table.
+    fn places(&self, key: &str, places: &Places<'_>) -> anyhow::Result<Vec<Place>> {
+        anyhow::ensure!(!self.paths.is_empty(), "{key}.paths names no file");
+        let paths = self.paths.iter().enumerate();
+        paths.map(|(i, path)| path.place(&format!("{key}.paths.{i}"), places)).collect()
+    }
+}
+
 impl Corpus {
     /// The corpus that `config` names, its files below `places`.
     ///
@@ -70,12 +79,9 @@ impl Corpus {
         let mut all = Vec::new();
         for (i, texts) in config.texts.iter().enumerate() {
             let key = format!("corpus.texts.{i}");
-            anyhow::ensure!(!texts.paths.is_empty(), "{key}.paths names no file");
             let twice = config.texts[..i].iter().any(|other| other.name == texts.name);
             anyhow::ensure!(!twice, "{key}.name = {:?} stands twice: give each its own name", texts.name);
-            let paths = texts.paths.iter().enumerate();
-            let places = paths.map(|(j, path)| path.place(&format!("{key}.paths.{j}"), places));
-            all.push(places.collect::<anyhow::Result<_>>()?);
+            all.push(texts.places(&key, places)?);
         }
         Ok(Self { key: "[[corpus.texts]]".to_owned(), config: config.clone(), places: all })
     }
@@ -85,11 +91,8 @@ impl Corpus {
     /// # Errors
     /// When there is none, or a place is invalid.
     pub(crate) fn of(key: &str, texts: &Texts, places: &Places<'_>) -> anyhow::Result<Self> {
-        anyhow::ensure!(!texts.paths.is_empty(), "{key}.paths names no file");
-        let paths = texts.paths.iter().enumerate();
-        let all = paths.map(|(i, path)| path.place(&format!("{key}.paths.{i}"), places));
         let config = Config { texts: vec![texts.clone()] };
-        Ok(Self { key: key.to_owned(), config, places: vec![all.collect::<anyhow::Result<_>>()?] })
+        Ok(Self { key: key.to_owned(), config, places: vec![texts.places(key, places)?] })
     }
 
     /// The formats of its texts.

@@ -4,7 +4,6 @@ pub(crate) mod answers;
 pub(crate) mod attention;
 pub(crate) mod begin;
 pub(crate) mod benchmark;
-pub(crate) mod choices;
 pub(crate) mod config;
 mod examples;
 mod known;

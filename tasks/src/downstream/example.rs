@@ -164,6 +164,15 @@ pub struct Example {
     pub answer: Answer,
 }
 
+impl Example {
+    /// The second text of each of its rows: each choice in one of its own, or that of its pair, if it has one.
+    pub fn second_texts(&self) -> impl Iterator<Item = Option<&str>> {
+        let choices = if let Answer::Choice(of) = &self.answer { of.choices.as_slice() } else { &[] };
+        let only = choices.is_empty().then_some(self.pair.as_deref());
+        choices.iter().map(|choice| Some(choice.as_str())).chain(only)
+    }
+}
+
 /// All examples of a benchmark.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Examples {

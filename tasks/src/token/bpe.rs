@@ -88,16 +88,25 @@ pub(super) fn whole(path: &Path, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(&whole).map_err(|error| bad(path, error.to_string()))
 }
 
+/// The two entries of a merge, which newer files have as a list.
+fn parts(merge: &Value) -> Option<(&str, &str)> {
+    match merge {
+        Value::String(line) => line.split_once(' '),
+        Value::Array(pair) => match &pair[..] {
+            [Value::String(first), Value::String(second)] => Some((first, second)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// A digest of what texts are spelt by besides the entries: merges in their order, and whether texts get a space in front; of a `tokenizer.json`.
 pub(super) fn spelling(whole: &[u8]) -> Option<blake3::Hash> {
     let whole: Value = serde_json::from_slice(whole).ok()?;
     let mut digest = blake3::Hasher::new();
     for merge in whole["model"]["merges"].as_array()? {
-        let pair = match merge {
-            Value::String(line) => line.clone(),
-            pair => format!("{} {}", pair[0].as_str()?, pair[1].as_str()?),
-        };
-        digest.update(pair.as_bytes()).update(b"\n");
+        let (first, second) = parts(merge)?;
+        digest.update(format!("{first} {second}\n").as_bytes());
     }
     digest.update(&[u8::from(whole["pre_tokenizer"]["add_prefix_space"] == true)]);
     Some(digest.finalize())
@@ -165,19 +174,11 @@ pub(super) fn fault(model: &Value) -> Option<(String, Value, String)> {
         return wrong(".merges", &model["merges"], "a list of pairs of entries");
     };
     for (at, merge) in merges.iter().enumerate() {
-        let pair = match merge {
-            Value::String(line) => line.split_once(' '),
-            Value::Array(pair) => match &pair[..] {
-                [Value::String(first), Value::String(second)] => Some((first.as_str(), second.as_str())),
-                _ => None,
-            },
-            _ => None,
-        };
         // Of a merge to no entry the library may panic.
         let is_known = |(first, second): &(&str, &str)| {
             [*first, *second, &format!("{first}{second}")].iter().all(|entry| vocab.contains_key(*entry))
         };
-        if !pair.as_ref().is_some_and(is_known) {
+        if !parts(merge).as_ref().is_some_and(is_known) {
             return wrong(
                 &format!(".merges[{at}]"),
                 merge,

@@ -84,8 +84,7 @@ max_tokens = 24
 "#;
 
 fn engraft(verb: &[&str], folder: &Path) -> Engraft {
-    let run = Engraft::plain(verb, &folder.join("out"));
-    run.arg("--config").arg(folder.join("choices.toml")).arg("--data").arg(folder)
+    Engraft::own(verb, &folder.join("choices.toml"), &folder.join("out"))
 }
 
 #[test]

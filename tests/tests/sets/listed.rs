@@ -24,8 +24,7 @@ fn write(folder: &Path, name: &str, text: &str) {
 }
 
 fn engraft(verb: &[&str], folder: &Path) -> Engraft {
-    let run = Engraft::plain(verb, &folder.join("out"));
-    run.arg("--config").arg(folder.join("notes.toml")).arg("--data").arg(folder)
+    Engraft::own(verb, &folder.join("notes.toml"), &folder.join("out"))
 }
 
 #[test]

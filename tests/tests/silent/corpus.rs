@@ -26,8 +26,7 @@ fn made(folder: &Path, format: &str) -> PathBuf {
 }
 
 fn count(folder: &Path, out: &str, sets: &[&str]) -> Ran {
-    let engraft = Engraft::plain(&["run", "counts"], &folder.join(out));
-    let engraft = engraft.arg("--config").arg(folder.join("counts.toml")).arg("--data").arg(folder);
+    let engraft = Engraft::own(&["run", "counts"], &folder.join("counts.toml"), &folder.join(out));
     sets.iter().fold(engraft, |engraft, set| engraft.set(set)).output()
 }
 
@@ -94,8 +93,8 @@ fn silent_16_tags_of_another_scheme_are_refused_or_counted() {
         let ran = count(dir.path(), "out", &[set]);
         assert_eq!(ran.code(), Some(0), "{}", ran.text());
     }
-    let told = Engraft::plain(&["inspect", "counts", "--json"], &dir.path().join("out"));
-    let told = told.arg("--config").arg(dir.path().join("counts.toml")).arg("--data").arg(dir.path()).ok();
+    let (config, out) = (dir.path().join("counts.toml"), dir.path().join("out"));
+    let told = Engraft::own(&["inspect", "counts", "--json"], &config, &out).ok();
     assert!(
         told.contains("tags that break the scheme"),
         "what was read otherwise than published is said: {told}"

@@ -38,8 +38,7 @@ fn config(folder: &Path, encoder: &str) {
 }
 
 fn run(folder: &Path) -> Ran {
-    let engraft = Engraft::plain(&["run", "scores"], &folder.join("out"));
-    engraft.arg("--config").arg(folder.join("kinds.toml")).arg("--data").arg(folder).output()
+    Engraft::own(&["run", "scores"], &folder.join("kinds.toml"), &folder.join("out")).output()
 }
 
 /// A fine-tuned model below `folder`, and the fresh encoder that it began with.

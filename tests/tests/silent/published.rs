@@ -25,8 +25,7 @@ fn config(folder: &Path, source: &str) -> PathBuf {
 }
 
 fn run(folder: &Path, verb: &[&str]) -> Engraft {
-    let out = folder.join("out");
-    Engraft::plain(verb, &out).arg("--config").arg(folder.join("config.toml")).arg("--data").arg(folder)
+    Engraft::own(verb, &folder.join("config.toml"), &folder.join("out"))
 }
 
 /// A folder as WN11's: `dev.tsv` and `test.tsv` have labels.

@@ -34,8 +34,7 @@ impl Source {
 
     fn run(&self) -> Ran {
         let folder = self.0.path();
-        let engraft = Engraft::plain(&["run", "triples"], &folder.join("out"));
-        engraft.arg("--config").arg(folder.join("own.toml")).arg("--data").arg(folder).output()
+        Engraft::own(&["run", "triples"], &folder.join("own.toml"), &folder.join("out")).output()
     }
 
     fn ok(&self) -> String {

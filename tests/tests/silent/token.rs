@@ -51,8 +51,7 @@ const FRESH: &str = "[encoder]\nfrom = \"fresh\"\nseed = 1\nhidden_size = 32\nnu
     intermediate_size = 32\nmax_position_embeddings = 32\nhidden_dropout_prob = 0.0\nattention_probs_dropout_prob = 0.0\n";
 
 fn engraft(verb: &[&str], folder: &Path, out: &str) -> Engraft {
-    let config = folder.join("config.toml");
-    Engraft::plain(verb, &folder.join(out)).arg("--config").arg(config).arg("--data").arg(folder)
+    Engraft::own(verb, &folder.join("config.toml"), &folder.join(out))
 }
 
 /// The vectors of some texts.

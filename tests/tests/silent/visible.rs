@@ -53,8 +53,7 @@ fn world(folder: &Path, first: &str) {
 }
 
 fn run(folder: &Path, verb: &[&str]) -> Engraft {
-    let (out, config) = (folder.join("out"), folder.join("config.toml"));
-    Engraft::plain(verb, &out).arg("--config").arg(config).arg("--data").arg(folder)
+    Engraft::own(verb, &folder.join("config.toml"), &folder.join("out"))
 }
 
 #[test]

@@ -204,11 +204,11 @@ impl Source {
                     place.label(),
                     file.display()
                 );
-                let stem = stem(&file);
+                let name = to_first_dot(&file);
                 items.entry(*part).or_default();
                 let steps = set.read(&file, &mut |item| {
                     context.progress().add_rows(1);
-                    let part = if *part == Part::Train { named.part(&item.group, &stem) } else { *part };
+                    let part = if *part == Part::Train { named.part(&item.group, &name) } else { *part };
                     items.entry(part).or_default().push(item);
                 })?;
                 add(&mut funnel, steps);
@@ -300,7 +300,7 @@ impl Source {
 }
 
 /// The name of a file up to the first dot.
-fn stem(file: &Path) -> String {
+fn to_first_dot(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.split('.').next().unwrap_or_default().to_owned()
 }

@@ -35,28 +35,43 @@ pub(crate) fn outputs(
     if let Output::Embedding { .. } = benchmark.output() {
         return cosines(predictor, task, benchmark, part, context);
     }
-    let (samples, mut outputs) = (benchmark.samples(part), Vec::new());
+    let mut passed = Passed { predictor, task, context, outputs: vec![] };
     let mut rows = benchmark.framed()?;
-    for sample in 0..samples {
-        let numbered = benchmark.numbers(part, sample).map_or(0, |numbers| numbers.len());
-        if numbered == 0 {
-            benchmark.push(part, sample, &mut rows)?;
-        }
-        for first in (0..numbered).step_by(SOME) {
-            benchmark.push_some(part, sample, first..numbered.min(first + SOME), &mut rows)?;
-            if rows.rows.ids.len() >= TOKENS {
-                context.check()?;
-                let full = std::mem::replace(&mut rows, benchmark.framed()?);
-                outputs.extend(predictor.logits(task, &full.rows)?);
+    for sample in 0..benchmark.samples(part) {
+        match benchmark.numbers(part, sample) {
+            None => benchmark.push(part, sample, &mut rows)?,
+            Some(numbers) => {
+                for first in (0..numbers.len()).step_by(SOME) {
+                    let some = first..numbers.len().min(first + SOME);
+                    benchmark.push_some(part, sample, some, &mut rows)?;
+                    passed.pass(&mut rows.rows, TOKENS)?;
+                }
             }
         }
-        if rows.rows.ids.len() >= TOKENS || sample + 1 == samples && !rows.rows.is_empty() {
-            context.check()?;
-            let full = std::mem::replace(&mut rows, benchmark.framed()?);
-            outputs.extend(predictor.logits(task, &full.rows)?);
-        }
+        passed.pass(&mut rows.rows, TOKENS)?;
     }
-    Ok(outputs)
+    passed.pass(&mut rows.rows, 1)?;
+    Ok(passed.outputs)
+}
+
+/// Outputs of rows that have passed through a predictor.
+struct Passed<'a> {
+    predictor: &'a Predictor,
+    task: usize,
+    context: &'a Context,
+    outputs: Vec<Vec<f32>>,
+}
+
+impl Passed<'_> {
+    /// Passes rows on once they have so many tokens.
+    fn pass(&mut self, rows: &mut Rows, least: usize) -> anyhow::Result<()> {
+        if rows.is_empty() || rows.ids.len() < least {
+            return Ok(());
+        }
+        self.context.check()?;
+        self.outputs.extend(self.predictor.logits(self.task, &std::mem::take(rows))?);
+        Ok(())
+    }
 }
 
 /// The cosines of an embedding's outputs. Rows that are alike, as passages that are candidates of many queries, are encoded once.
@@ -67,54 +82,42 @@ fn cosines(
     part: Part,
     context: &Context,
 ) -> anyhow::Result<Vec<Vec<f32>>> {
-    let (mut known, mut numbered, mut places) =
-        (HashMap::<Vec<u32>, usize>::new(), HashMap::<u64, usize>::new(), Vec::new());
-    let (mut vectors, mut waiting) = (Vec::<Vec<f32>>::new(), Rows::default());
+    let mut passed = Passed { predictor, task, context, outputs: vec![] };
+    let (mut by_ids, mut by_number) = (HashMap::<Vec<u32>, usize>::new(), HashMap::<u64, usize>::new());
+    let (mut places, mut waiting) = (Vec::new(), Rows::default());
     for sample in 0..benchmark.samples(part) {
-        let (mut of_sample, count) =
-            (vec![], |waiting: &Rows, vectors: &Vec<Vec<f32>>| vectors.len() + waiting.len());
+        let mut of_sample = vec![];
         if let Some(numbers) = benchmark.numbers(part, sample) {
             for (at, number) in numbers.into_iter().enumerate() {
-                if let Some(place) = numbered.get(&number) {
-                    of_sample.push(*place);
-                    continue;
-                }
-                let place = count(&waiting, &vectors);
-                let mut row = benchmark.framed()?;
-                benchmark.push_some(part, sample, at..at + 1, &mut row)?;
-                waiting.append(row.rows);
-                numbered.insert(number, place);
+                let next = passed.outputs.len() + waiting.len();
+                let place = *by_number.entry(number).or_insert(next);
                 of_sample.push(place);
-                if waiting.ids.len() >= TOKENS {
-                    context.check()?;
-                    vectors.extend(predictor.logits(task, &std::mem::take(&mut waiting))?);
+                if place == next {
+                    let mut row = benchmark.framed()?;
+                    benchmark.push_some(part, sample, at..at + 1, &mut row)?;
+                    waiting.append(row.rows);
+                    passed.pass(&mut waiting, TOKENS)?;
                 }
             }
         } else {
             let mut rows = benchmark.framed()?;
             benchmark.push(part, sample, &mut rows)?;
             for ids in rows.rows.each() {
-                let place = count(&waiting, &vectors);
-                of_sample.push(match known.get(ids) {
-                    Some(place) => *place,
-                    None => {
-                        known.insert(ids.to_vec(), place);
-                        waiting.push(ids.iter().map(|id| (*id, 0)));
-                        place
-                    }
-                });
+                let next = passed.outputs.len() + waiting.len();
+                let place = by_ids.get(ids).copied().unwrap_or(next);
+                of_sample.push(place);
+                if place == next {
+                    by_ids.insert(ids.to_vec(), place);
+                    waiting.push(ids.iter().map(|id| (*id, 0)));
+                }
             }
         }
         places.push(of_sample);
-        if waiting.ids.len() >= TOKENS {
-            context.check()?;
-            vectors.extend(predictor.logits(task, &std::mem::take(&mut waiting))?);
-        }
+        passed.pass(&mut waiting, TOKENS)?;
     }
-    if !waiting.is_empty() {
-        vectors.extend(predictor.logits(task, &waiting)?);
-    }
-    vectors.iter_mut().for_each(|vector: &mut Vec<f32>| unit(vector));
+    passed.pass(&mut waiting, 1)?;
+    let mut vectors = passed.outputs;
+    vectors.iter_mut().for_each(|vector| unit(vector));
     let of_sample = |places: Vec<usize>| {
         let (first, others) = places
             .split_first()

@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::Context as _;
-use model::output::{Batch, Output, Targets};
+use model::output::{Batch, Group, Output, RankLoss, Targets};
 use serde_json::json;
 use tasks::downstream::cop::Variant;
 use tasks::downstream::cop::weight;
 use tasks::downstream::encode::{Frame, Framed, Texts};
-use tasks::downstream::example::{Answer, Examples, Kind, Part};
+use tasks::downstream::example::{Answer, Example, Examples, Kind, Part};
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};
 use super::config::{ClassWeights, Fixed};
-use super::measure::{self, class, classes, number};
+use super::measure::{self, class, classes, number, right};
 use super::quirks::{AbsentClasses, PairOrder, TrainOn};
 use crate::bundle::task_file::Asked;
 use crate::stage::maps::of_texts::MappedRows;
 
-/// What rows are made of, example by example.
+/// What rows are made of.
 enum Tokens {
-    /// A text, and the second one of a pair.
+    /// The text of each example, and the second one of each row.
     Plain(Texts, Texts),
     /// Rows that are made already.
     Known(MappedRows),
@@ -31,6 +31,8 @@ enum Tokens {
 pub(super) struct Labelled {
     examples: Examples,
     tokens: Tokens,
+    /// Which rows of all are an example's: one, or one for each choice.
+    rows: Vec<Range<usize>>,
     /// Places of the examples that are trained on, and of those that are looked at.
     of: BTreeMap<Part, Vec<usize>>,
     output: Output,
@@ -56,30 +58,39 @@ impl Labelled {
             None => {
                 let all = examples.examples.iter();
                 let texts: Vec<&str> = all.clone().map(|example| example.text.as_str()).collect();
-                let pairs: Vec<&str> = all.map(|example| example.pair.as_deref().unwrap_or("")).collect();
+                let second: Vec<&str> =
+                    all.flat_map(Example::second_texts).map(Option::unwrap_or_default).collect();
                 let of = |texts: &[&str]| Texts::new(vocabulary, texts, fixed.max_tokens);
-                Tokens::Plain(of(&texts)?, of(&pairs)?)
+                Tokens::Plain(of(&texts)?, of(&second)?)
             }
         };
+        let rows = examples.examples.iter().scan(0, |next, example| {
+            let start = *next;
+            *next += example.second_texts().count();
+            Some(start..*next)
+        });
+        let rows = rows.collect();
         let of = looked_at(&examples, fixed);
         let trained = of.get(&Part::Train).map_or(&[][..], Vec::as_slice);
         let output = output(&examples, trained, fixed.class_weights)?;
         let (frame, prepared) = (fixed.frame(vocabulary), fixed.quirks);
         let (order, absent) = (prepared.pairs, prepared.absent_classes);
-        Ok(Self { examples, tokens, of, output, frame, order, absent })
+        Ok(Self { examples, tokens, rows, of, output, frame, order, absent })
     }
 
     fn places(&self, part: Part) -> &[usize] {
         self.of.get(&part).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds the row of the example at `place`.
-    fn row(&self, place: usize, rows: &mut Framed) -> anyhow::Result<()> {
-        match (&self.tokens, &self.examples.examples[place].pair) {
-            (Tokens::Known(known), _) => known.push(place, rows)?,
-            (Tokens::Plain(texts, _), None) => rows.single(texts.get(place)),
-            (Tokens::Plain(texts, pairs), Some(_)) => {
-                self.order.push(texts.get(place), pairs.get(place), rows);
+    /// Adds the rows of the example at `place`.
+    fn push_rows(&self, place: usize, rows: &mut Framed) -> anyhow::Result<()> {
+        for (row, second) in self.rows[place].clone().zip(self.examples.examples[place].second_texts()) {
+            match (&self.tokens, second) {
+                (Tokens::Known(known), _) => known.push(row, rows)?,
+                (Tokens::Plain(texts, _), None) => rows.single(texts.get(place)),
+                (Tokens::Plain(texts, others), Some(_)) => {
+                    self.order.push(texts.get(place), others.get(row), rows);
+                }
             }
         }
         Ok(())
@@ -87,13 +98,18 @@ impl Labelled {
 
     fn batched(&self, places: &[usize]) -> anyhow::Result<Batch> {
         let mut rows = Framed::new(self.frame)?;
-        places.iter().try_for_each(|&place| self.row(place, &mut rows))?;
+        places.iter().try_for_each(|&place| self.push_rows(place, &mut rows))?;
         let answers = places.iter().map(|&place| &self.examples.examples[place].answer);
         let targets = match self.examples.kind {
             Kind::OneClass => Targets::Classes(answers.map(class).collect()),
             Kind::AnyClasses => Targets::Sets(answers.map(|answer| classes(answer).to_vec()).collect()),
             Kind::Score => Targets::Scores(answers.map(number).collect()),
-            Kind::Tags | Kind::Choice => anyhow::bail!("tags and choices have rows of their own"),
+            Kind::Choice => {
+                let counts = places.iter().map(|&place| self.rows[place].len());
+                let group = |(rows, answer)| Group { rows, right: right(answer) };
+                Targets::Groups(counts.zip(answers).map(group).collect())
+            }
+            Kind::Tags => anyhow::bail!("tags have rows of their own"),
         };
         Ok(only(rows.rows, targets))
     }
@@ -146,7 +162,7 @@ fn output(examples: &Examples, trained: &[usize], weights: ClassWeights) -> anyh
         }
         Kind::Score => Output::Score,
         Kind::Tags => Output::Tag { classes },
-        Kind::Choice => anyhow::bail!("choices have rows of their own"),
+        Kind::Choice => Output::Rank { loss: RankLoss::Softmax },
     })
 }
 
@@ -166,7 +182,7 @@ impl Benchmark for Labelled {
     }
 
     fn pairs(&self) -> bool {
-        self.examples.examples.iter().any(|example| example.pair.is_some())
+        self.examples.examples.iter().flat_map(Example::second_texts).any(|second| second.is_some())
     }
 
     fn classes(&self) -> &[String] {
@@ -195,7 +211,7 @@ impl Benchmark for Labelled {
     }
 
     fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()> {
-        self.row(self.places(part)[sample], rows)
+        self.push_rows(self.places(part)[sample], rows)
     }
 
     fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {

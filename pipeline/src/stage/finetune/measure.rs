@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use model::eval::entity::{Rules, Tags};
 use model::eval::f1::{Confusion, Counts, macro_f1};
+use model::eval::retrieval::{self, Query};
 use model::eval::{auroc, correlation};
 use tasks::downstream::example::{Answer, Examples, Kind, Measure};
 
@@ -46,7 +47,7 @@ pub(crate) fn metrics(kind: Option<Kind>) -> &'static [&'static str] {
     }
 }
 
-/// The score of `outputs`, one list for each of `answers`.
+/// The score of `outputs`, one list for each row of `answers`: one, or one for each choice.
 ///
 /// # Errors
 /// When the metric is undefined.
@@ -60,7 +61,8 @@ pub(super) fn score(
         Kind::OneClass => one_class(examples, absent, answers, outputs)?,
         Kind::AnyClasses => any_classes(examples, answers, outputs)?,
         Kind::Score => scores(examples.measure, answers, outputs)?,
-        Kind::Tags | Kind::Choice => anyhow::bail!("tags are measured word by word, choices by their texts"),
+        Kind::Choice => choices(answers, outputs)?,
+        Kind::Tags => anyhow::bail!("tags are measured word by word"),
     };
     Ok(Score {
         samples: answers.len(),
@@ -81,6 +83,10 @@ pub(super) fn classes(answer: &Answer) -> &[u32] {
 
 pub(super) fn number(answer: &Answer) -> f64 {
     if let Answer::Score(score) = answer { *score } else { 0.0 }
+}
+
+pub(super) fn right(answer: &Answer) -> usize {
+    if let Answer::Choice(of) = answer { of.right } else { 0 }
 }
 
 /// The class with the highest output, the first of equal ones.
@@ -221,6 +227,24 @@ fn scores(measure: Measure, answers: &[&Answer], outputs: &[Vec<f32>]) -> anyhow
     let (name, value, mut others) = chosen(measure, &all)?;
     others.push(("mean_squared_error", correlation::mean_squared_error(&truth, &said)?));
     Ok((name, value, others))
+}
+
+/// Of equal choices the first is said, as `argmax` says it.
+fn choices(answers: &[&Answer], outputs: &[Vec<f32>]) -> anyhow::Result<Measured> {
+    let of = |answer: &&Answer| {
+        let Answer::Choice(of) = answer else { return vec![] };
+        (0..of.choices.len()).map(|choice| choice == of.right).collect()
+    };
+    let relevant: Vec<Vec<bool>> = answers.iter().map(of).collect();
+    let scores: Vec<f64> = outputs.iter().flatten().map(|&score| f64::from(score)).collect();
+    let asked = relevant.iter().scan(0, |from, relevant| {
+        let of = *from..*from + relevant.len();
+        *from = of.end;
+        Some(Query { scores: scores.get(of).unwrap_or(&[]), relevant })
+    });
+    let report = retrieval::evaluate(&asked.collect::<Vec<_>>(), &[1])?;
+    let value = report.recall_at.get(&1).copied().unwrap_or_default();
+    Ok(("accuracy", value, vec![("mrr", report.mrr)]))
 }
 
 /// The score of tags, a list for each sentence: entities by the rules of conlleval, strict ones and single words beside them. A word may be

@@ -135,6 +135,13 @@ impl Ranking {
         self.looked.get(&part).map_or(&[], Vec::as_slice)
     }
 
+    /// A query that is looked at, with its list of candidates.
+    fn listed(&self, part: Part, sample: usize) -> (&Texts, Sample) {
+        let (texts, query) = (self.texts(part), self.looked(part)[sample]);
+        let passages = texts.folder.lists[query.0 as usize].passages.clone();
+        (texts, Sample { query, passages })
+    }
+
     /// Whether queries and passages are rows of their own.
     fn is_bi(&self) -> bool {
         matches!(self.output, Output::Embedding { .. })
@@ -143,7 +150,8 @@ impl Ranking {
     /// Adds the rows of a query with passages: one for each, or the query's and then theirs.
     fn rows(&self, texts: &Texts, sample: &Sample, rows: &mut Framed) -> anyhow::Result<()> {
         if let Some(known) = &self.known {
-            return self.known_rows(known, texts, sample, rows);
+            let all = 0..usize::from(self.is_bi()) + sample.passages.len();
+            return self.known_rows(known, texts, sample, all, rows);
         }
         let Sample { query, passages } = sample;
         let query = texts.queries.get(query.0 as usize);
@@ -159,20 +167,25 @@ impl Ranking {
         Ok(())
     }
 
-    /// The same rows with what is known of their words.
+    /// Adds `some` of the same rows with what is known of their words.
     fn known_rows(
         &self,
         known: &Known,
         texts: &Texts,
         Sample { query, passages }: &Sample,
+        some: Range<usize>,
         rows: &mut Framed,
     ) -> anyhow::Result<()> {
         let collection = &texts.folder.collection;
         let query = collection.query(*query).text(self.wording);
         let passages = passages.iter().map(|passage| collection.passage(*passage).text.as_str());
+        let query = query.as_str();
         let of: Vec<(&str, Option<&str>)> = match self.is_bi() {
-            true => std::iter::once(query.as_str()).chain(passages).map(|text| (text, None)).collect(),
-            false => passages.map(|passage| (query.as_str(), Some(passage))).collect(),
+            true => {
+                let texts = std::iter::once(query).chain(passages).map(|text| (text, None));
+                texts.skip(some.start).take(some.len()).collect()
+            }
+            false => passages.map(|text| (query, Some(text))).skip(some.start).take(some.len()).collect(),
         };
         known.push(&of, rows)
     }
@@ -284,15 +297,13 @@ impl Benchmark for Ranking {
     }
 
     fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()> {
-        let (texts, query) = (self.texts(part), self.looked(part)[sample]);
-        let passages = texts.folder.lists[query.0 as usize].passages.clone();
-        self.rows(texts, &Sample { query, passages }, rows)
+        let (texts, sample) = self.listed(part, sample);
+        self.rows(texts, &sample, rows)
     }
 
     fn numbers(&self, part: Part, sample: usize) -> Option<Vec<u64>> {
         self.known.as_ref()?;
-        let query = self.looked(part)[sample];
-        let passages = &self.texts(part).folder.lists[query.0 as usize].passages;
+        let (_, Sample { query, passages }) = self.listed(part, sample);
         let query = self.is_bi().then_some(QUERIES | u64::from(query.0));
         Some(query.into_iter().chain(passages.iter().map(|passage| u64::from(passage.0))).collect())
     }
@@ -304,19 +315,11 @@ impl Benchmark for Ranking {
         some: Range<usize>,
         rows: &mut Framed,
     ) -> anyhow::Result<()> {
-        let (texts, query) = (self.texts(part), self.looked(part)[sample]);
-        let Some(known) = &self.known else { return self.push(part, sample, rows) };
-        let of = &texts.folder.lists[query.0 as usize].passages;
-        let collection = &texts.folder.collection;
-        let query = collection.query(query).text(self.wording);
-        let text = |passage: &PassageId| collection.passage(*passage).text.as_str();
-        let texts: Vec<(&str, Option<&str>)> = match self.is_bi() {
-            true => {
-                std::iter::once(query.as_str()).chain(of.iter().map(text)).map(|text| (text, None)).collect()
-            }
-            false => of.iter().map(|passage| (query.as_str(), Some(text(passage)))).collect(),
-        };
-        known.push(texts.get(some).unwrap_or(&[]), rows)
+        let (texts, sample) = self.listed(part, sample);
+        match &self.known {
+            Some(known) => self.known_rows(known, texts, &sample, some, rows),
+            None => self.rows(texts, &sample, rows),
+        }
     }
 
     fn answers(&self, part: Part, sample: usize) -> anyhow::Result<usize> {

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use tasks::downstream::example::{Examples, Kind};
+use tasks::downstream::example::{Example, Examples, Kind};
 use tasks::token::encode::Case;
 
 use super::attention::Attending;
 use super::benchmark::Benchmark;
 use super::config::Fixed;
-use super::{choices, examples, known, ranking, steps, tagged};
+use super::{examples, known, ranking, steps, tagged};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
@@ -125,18 +125,12 @@ impl Tried {
         let known = match &self.attending {
             Attending::Knowledge(knowledge, ..) => {
                 let folder = context.artifact(&mapped::name(&self.name))?;
-                let count = match examples.kind {
-                    Kind::Choice => choices::rows(&examples).count(),
-                    _ => examples.examples.len(),
-                };
+                let count = examples.examples.iter().flat_map(Example::second_texts).count();
                 Some(mapped::rows(folder, of, count, &knowledge.maps)?)
             }
             Attending::Plain | Attending::Labels(..) => None,
         };
-        Ok(match examples.kind {
-            Kind::Choice => Box::new(choices::Choices::new(examples, &vocabulary, &self.fixed, known)?),
-            _ => Box::new(examples::Labelled::new(examples, &vocabulary, &self.fixed, known)?),
-        })
+        Ok(Box::new(examples::Labelled::new(examples, &vocabulary, &self.fixed, known)?))
     }
 
     fn of(&self, found: made::Read, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {

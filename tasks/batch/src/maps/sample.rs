@@ -108,9 +108,7 @@ impl Sample {
             graph: self.graph.both(),
         }
     }
-}
 
-impl Sample {
     /// The sample of tokens of which nothing is known: each between the first and the last is a word of its own.
     #[must_use]
     pub fn unknown(ids: &[u32]) -> Self {

@@ -224,19 +224,16 @@ fn answer(label: &Label, numbers: &HashMap<&str, u32>) -> Answer {
     }
 }
 
+/// All texts of an example.
+fn texts(example: &Example) -> (&str, Vec<Option<&str>>) {
+    (&example.text, example.second_texts().collect())
+}
+
 /// How many examples of other parts have a text, or two, that is trained on.
 fn shared(examples: &Examples) -> Shared {
-    let choices = |example: &Example| match &example.answer {
-        Answer::Choice(of) => of.choices.clone(),
-        _ => vec![],
-    };
-    let texts = |example: &Example| (example.text.clone(), example.pair.clone(), choices(example));
-    let trained: HashSet<_> =
-        examples.examples.iter().filter(|example| example.part == Part::Train).map(texts).collect();
-    let count = |part| {
-        let of = examples.examples.iter().filter(|example| example.part == part);
-        of.filter(|example| trained.contains(&texts(example))).count() as u64
-    };
+    let of = |part| examples.examples.iter().filter(move |example| example.part == part);
+    let trained: HashSet<_> = of(Part::Train).map(texts).collect();
+    let count = |part| of(part).filter(|example| trained.contains(&texts(example))).count() as u64;
     Shared { dev: count(Part::Dev), mask_search: count(Part::MaskSearch), test: count(Part::Test) }
 }
 
