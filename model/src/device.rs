@@ -49,7 +49,8 @@ pub enum ActivationDtype {
     Tf32,
     /// The range of f32 and 8 significant bits, for hardware that multiplies them. On GPUs activations are bf16 and take half the memory; norms, softmax, dropout,
     /// sums over rows and losses are computed in f32. On the CPU it is the factors of the layers' matrix products that are rounded; sums, and all that lies between
-    /// products, are f32. Processors with AVX-512 BF16 have an instruction for it, on others those of f32 do it, to the same bits.
+    /// products, are f32. Processors with AVX-512 BF16 have an instruction for it, on others those of f32 do it, to the same bits; those with
+    /// AMX are several times as fast, to other bits.
     Bf16,
 }
 
@@ -228,7 +229,7 @@ impl Chosen {
 /// What multiplies factors that are rounded to bf16 on this processor.
 #[must_use]
 pub fn bf16_products() -> &'static str {
-    if product::multiplies_bf16() { "AVX-512 BF16" } else { "f32 instructions" }
+    product::bf16_by().unwrap_or("f32 instructions")
 }
 
 impl ActivationDtype {

@@ -6,6 +6,8 @@
 //! gets the same bits.
 
 mod bf16;
+mod left;
+mod near;
 
 use std::ops::Range;
 
@@ -14,7 +16,9 @@ use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut
 
 use super::buffers::{Buffer, Buffers};
 use bf16::Form;
-pub(crate) use bf16::{Rounding, multiplies_bf16};
+pub(crate) use bf16::{Rounding, bf16_by};
+use left::{apart, pack_left};
+use near::fetch;
 
 /// Rows of one tile with sixteen vector registers: twelve sums, a panel's two vectors, a number of the left factor.
 const FEW_ROWS: usize = 6;
@@ -28,6 +32,8 @@ const VECTORS: usize = 2;
 const DEPTH: usize = 192;
 /// Rows of a result that one thread should work on at a time, a multiple of the rows of any tile.
 pub(crate) const BLOCK: usize = 48;
+/// The same where threads have more to do: packed columns then are read from longer stretches, and a panel is read for more rows.
+const MOST: usize = 4 * BLOCK;
 
 /// What a product is added to.
 #[derive(Debug, Clone, Copy)]
@@ -234,7 +240,17 @@ impl Product<'_> {
                         );
                     }
                     Left::Columns(..) => {
-                        packed_by_panel::<S, ROWS>(simd, &columns_of_left, panel, start, &mut out, columns);
+                        // The same terms of the panel behind, if there is one.
+                        let next = values.get(((p + 1) * k + terms.start) * width..).unwrap_or_default();
+                        let next = &next[..next.len().min(terms.len() * width)];
+                        packed_by_panel::<S, ROWS>(
+                            simd,
+                            &columns_of_left,
+                            &Panel { numbers: panel, next },
+                            start,
+                            &mut out,
+                            columns,
+                        );
                     }
                 }
             }
@@ -265,45 +281,30 @@ fn rows_by_panel<S: Simd, const ROWS: usize>(
     }
 }
 
+/// Terms of a panel, and those that come next.
+struct Panel<'a, S: Simd> {
+    numbers: &'a [[S::f32s; VECTORS]],
+    next: &'a [f32],
+}
+
 /// One panel times what [`pack_left`] has packed.
 #[inline(always)]
 fn packed_by_panel<S: Simd, const ROWS: usize>(
     simd: S,
     packed: &[f32],
-    panel: &[[S::f32s; VECTORS]],
+    panel: &Panel<'_, S>,
     start: Start<'_>,
     out: &mut Out<'_>,
     columns: Range<usize>,
 ) {
-    for (i, tile_of_left) in packed.chunks_exact(apart::<ROWS>(panel.len())).enumerate() {
+    let &Panel { numbers: panel, next } = panel;
+    let tiles = packed.chunks_exact(apart::<ROWS>(panel.len()));
+    let mut parts = next.chunks(next.len().div_ceil(tiles.len().max(1)).max(1));
+    for (i, tile_of_left) in tiles.enumerate() {
+        parts.next().into_iter().for_each(fetch);
         let a = &tile_of_left.as_chunks::<ROWS>().0[..panel.len()];
         let sums = tile(simd, panel, |k| a[k]);
         store(simd, &sums, start, out, i * ROWS, columns.clone());
-    }
-}
-
-/// From one packed tile of so many terms to the next. A cache line more than the tile, so that what is written at one time, a row of each
-/// tile, does not fall upon the same lines of the cache.
-#[inline(always)]
-fn apart<const ROWS: usize>(terms: usize) -> usize {
-    const LINE: usize = 16;
-    (terms * ROWS).next_multiple_of(LINE) + LINE
-}
-
-/// Columns of the left factor as rows of a tile, tile after tile.
-#[inline(always)]
-fn pack_left<const ROWS: usize>(values: &[f32], [stride, rows, terms]: [usize; 3], out: &mut Vec<f32>) {
-    let apart = apart::<ROWS>(terms);
-    out.resize(rows.div_ceil(ROWS) * apart, 0.0);
-    for term in 0..terms {
-        let (wholes, rest) = values[term * stride..][..rows].as_chunks::<ROWS>();
-        let mut tiles = out.chunks_exact_mut(apart).map(|tile| &mut tile[term * ROWS..][..ROWS]);
-        for (whole, tile) in wholes.iter().zip(&mut tiles) {
-            tile.copy_from_slice(whole);
-        }
-        if let Some(tile) = tiles.next() {
-            tile[..rest.len()].copy_from_slice(rest);
-        }
     }
 }
 
@@ -376,10 +377,12 @@ fn store<S: Simd, const ROWS: usize>(
 pub(crate) fn product(buffers: &Buffers, left: Left<'_>, right: &Packed, m: usize) -> Buffer {
     let n = right.n;
     let mut out = buffers.any(m * n);
-    out.par_chunks_mut((BLOCK * n).max(1)).enumerate().for_each(|(i, values)| {
+    // Two blocks for each thread at least, which evens out what they have to do. No bit depends on it.
+    let block = (m / (2 * rayon::current_num_threads())).next_multiple_of(BLOCK).clamp(BLOCK, MOST);
+    out.par_chunks_mut((block * n).max(1)).enumerate().for_each(|(i, values)| {
         let left = match left {
-            Left::Rows(values, stride) => Left::Rows(&values[i * BLOCK * stride..], stride),
-            Left::Columns(values, stride) => Left::Columns(&values[i * BLOCK..], stride),
+            Left::Rows(values, stride) => Left::Rows(&values[i * block * stride..], stride),
+            Left::Columns(values, stride) => Left::Columns(&values[i * block..], stride),
         };
         multiply(left, right, Start::Zero, Out { values, stride: n });
     });

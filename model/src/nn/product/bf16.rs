@@ -2,7 +2,10 @@
 //!
 //! Two terms of a sum are one number of 32 bits, the even one in its lower half, which `vdpbf16ps` of AVX-512 BF16 multiplies and adds: the odd term first (Intel,
 //! Architecture Instruction Set Extensions, `VDPBF16PS`). Where a processor does not have it, the f32 products take the rounded terms in that order. Both give the
-//! same bits, unless a number is below 2^-126, which the instruction takes for 0.
+//! same bits, unless a number is below 2^-126, which the instruction takes for 0. Processors with AMX have [`tiles`], which add in another order: there bits are others.
+
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 
 use rayon::prelude::{ParallelIterator, ParallelSliceMut};
 
@@ -29,16 +32,32 @@ pub(super) enum Form {
     Singles,
 }
 
-/// Whether this processor has instructions for it.
-pub(crate) fn multiplies_bf16() -> bool {
-    instruction::is_there()
+/// The instructions that this processor has for it, if it has some.
+pub(crate) fn bf16_by() -> Option<&'static str> {
+    match (tiles::are_there(), instruction::is_there()) {
+        (true, _) => Some("AMX BF16"),
+        (false, true) => Some("AVX-512 BF16"),
+        (false, false) => None,
+    }
+}
+
+/// Not on this kind of processor.
+#[cfg(not(target_arch = "x86_64"))]
+mod tiles {
+    use super::super::{Left, Out, Packed, Start};
+
+    pub(super) fn are_there() -> bool {
+        false
+    }
+
+    pub(super) fn multiply(_: Left<'_>, _: &Packed, _: Start<'_>, _: Out<'_>) {}
 }
 
 impl Form {
     fn of(rounding: Rounding) -> Self {
         match rounding {
             Rounding::None => Form::Whole,
-            Rounding::Bf16 if instruction::is_there() => Form::Pairs,
+            Rounding::Bf16 if bf16_by().is_some() => Form::Pairs,
             Rounding::Bf16 => Form::Singles,
         }
     }
@@ -106,7 +125,12 @@ fn pair_rows(terms: &mut [f32], width: usize) {
 /// `out = start + left right` with a factor that is rounded.
 pub(super) fn multiply(left: Left<'_>, right: &Packed, start: Start<'_>, out: Out<'_>) {
     if right.form == Form::Pairs {
-        return instruction::multiply(left, right, start, out);
+        if tiles::are_there() {
+            tiles::multiply(left, right, start, out);
+        } else {
+            instruction::multiply(left, right, start, out);
+        }
+        return;
     }
     // What would be the rows of the instruction's pairs, as numbers.
     let (k, rows) = (right.k, out.values.len().div_ceil(out.stride));
@@ -327,9 +351,70 @@ mod tests {
                 continue;
             }
             for left in [Left::Rows(&a, k), Left::Columns(&a_t, m)] {
-                assert_eq!(singles[..], product(&buffers, left, &right(Form::Pairs), m)[..], "{m} {k} {n}");
+                let mut pairs = vec![0.0; m * n];
+                instruction::multiply(
+                    left,
+                    &right(Form::Pairs),
+                    Start::Zero,
+                    Out { values: &mut pairs, stride: n },
+                );
+                assert_eq!(singles[..], pairs, "{m} {k} {n}");
             }
         }
         assert!(BLOCK.is_multiple_of(8));
+    }
+
+    /// A sum as tiles make it: of 32 terms the even ones, the odd ones, both, and these on top of what was there.
+    fn by_tiles(k: usize, term: impl Fn(usize) -> [f32; 2]) -> f32 {
+        let steps = k.div_ceil(384).max(1);
+        let each = k.div_ceil(steps).next_multiple_of(32);
+        let mut all = 0.0;
+        for step in 0..steps {
+            let mut of_step = 0.0_f32;
+            for first in ((step * each).min(k)..((step + 1) * each).min(k)).step_by(32) {
+                let mut sums = [0.0_f32; 2];
+                for at in first..(first + 32).min(k) {
+                    let [a, b] = term(at);
+                    sums[at % 2] = a.mul_add(b, sums[at % 2]);
+                }
+                of_step += sums[0] + sums[1];
+            }
+            all += of_step;
+        }
+        all
+    }
+
+    #[test]
+    fn tiles_add_the_terms_of_rounded_factors_in_their_order() {
+        if !tiles::are_there() {
+            eprintln!("no AMX here: its products are not compared");
+            return;
+        }
+        let buffers = Buffers::new();
+        for [m, k, n] in [
+            [1, 1, 1],
+            [5, 3, 16],
+            [16, 32, 32],
+            [33, 64, 33],
+            [49, 401, 33],
+            [97, 770, 15],
+            [48, 1024, 100],
+            [3, 0, 5],
+        ] {
+            let (a, b) = (random(1, m * k), random(2, k * n));
+            let a_t: Vec<f32> = (0..k * m).map(|at| a[at % m * k + at / m]).collect();
+            let right = Packed::of_rows(&buffers, [k, n], |r| &b[r * n..][..n]).in_form(Form::Pairs);
+            let of = |x: f32| f32::from_bits(u32::from(half(x)) << 16);
+            for left in [Left::Rows(&a, k), Left::Columns(&a_t, m)] {
+                let made = product(&buffers, left, &right, m);
+                for (at, x) in made.iter().enumerate() {
+                    let sum = by_tiles(k, |j| [of(a[at / n * k + j]), of(b[j * n + at % n])]);
+                    assert_eq!(x.to_bits(), sum.to_bits(), "{m} {k} {n} at {at}: {x} {sum}");
+                }
+                let mut alone = vec![1.0; m * n];
+                tiles::multiply(left, &right, Start::Kept, Out { values: &mut alone, stride: n });
+                assert!(k > 384 || alone.iter().zip(made.iter()).all(|(alone, made)| *alone == 1.0 + made));
+            }
+        }
     }
 }
