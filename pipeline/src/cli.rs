@@ -4,6 +4,7 @@ mod about;
 mod args;
 mod attention;
 mod clean;
+mod compare;
 mod diff;
 mod ending;
 pub(crate) mod exit;
@@ -92,6 +93,9 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     threads::start(jobs(&command.common))?;
     if let Subcommand::Diff { old, new, into } = &command.subcommand {
         return diff::diff(old, new, into.as_deref(), format);
+    }
+    if let Subcommand::Compare { outs } = &command.subcommand {
+        return compare::compare(outs, format);
     }
     if let Subcommand::Fetch { names, into, catalog, max_bytes } = &command.subcommand {
         let wish =
@@ -200,6 +204,7 @@ fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
         Subcommand::Inspect { .. }
         | Subcommand::Verify { .. }
         | Subcommand::Diff { .. }
+        | Subcommand::Compare { .. }
         | Subcommand::Fetch { .. }
         | Subcommand::Predict { .. }
         | Subcommand::Attention(_)

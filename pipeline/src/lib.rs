@@ -6,6 +6,7 @@ mod board;
 mod bundle;
 mod catalog;
 mod cli;
+mod compare;
 mod config;
 mod engine;
 mod fetch;

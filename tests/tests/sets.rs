@@ -7,6 +7,7 @@ use engraft_tests::{Engraft, artifacts, assert_same, json, json_lines};
 use serde_json::Value;
 
 mod choices;
+mod licensed;
 mod listed;
 mod real;
 mod shards;

@@ -14,10 +14,11 @@ use model::encoder::pool::Pooling;
 
 use super::attention;
 use super::clean::{self, Keep};
-use super::exit;
+use super::compare;
 use super::predict::pooling;
 #[cfg(feature = "query")]
 use super::query::Asked;
+use super::{diff, exit};
 use crate::bundle::lines::Form;
 use value::{form, jobs, seconds};
 
@@ -241,6 +242,7 @@ Predictions keep the order of the input lines. Their fields:
   number or ranking  `score`
   tags               `entities`: `kind`, `start` and `end` in characters, `text`, and `share`, the
                      mean over its words
+  masked words       `masks`: for each [MASK] of the line the most likely words, `word` and `share`
 A multi-task model answers under `tasks`, by name: text-pair tasks for a line with a `pair`, the
 others for any other line.
 
@@ -300,11 +302,7 @@ then, from --config, --data and --out.")]
     /// Draws what the tokens of a text attend to in a model
     Attention(attention::Asked),
     /// Compares two triple tables: entities renumbered, rekeyed, merged or gone; triples added and removed
-    #[command(after_help = "\
-Examples:
-  engraft diff out-2025AA/triples out-2025AB/triples
-  engraft diff old new --into changes   writes changes/moved.parquet
-  engraft diff old new --json           exit code 3 if anything changed")]
+    #[command(after_help = diff::HELP)]
     Diff {
         /// The folder with the old table
         #[arg(value_name = "OLD")]
@@ -315,6 +313,13 @@ Examples:
         /// The folder to write the list of moved entities into
         #[arg(long, value_name = "FOLDER")]
         into: Option<PathBuf>,
+    },
+    /// Compares the scores of several output folders: the same benchmarks from different encoders, seed by seed
+    #[command(after_help = compare::HELP)]
+    Compare {
+        /// The output folders; the others are compared with the first
+        #[arg(value_name = "OUT", required = true, num_args = 1..)]
+        outs: Vec<PathBuf>,
     },
     /// Answers SQL over the artifacts: triples, entities, counts, scores and more, as tables
     #[cfg(feature = "query")]

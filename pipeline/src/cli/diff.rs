@@ -10,6 +10,13 @@ use super::exit::Exit;
 use super::print::{self, Format};
 use super::table;
 
+/// The examples of `diff`.
+pub(super) const HELP: &str = "\
+Examples:
+  engraft diff out-2025AA/triples out-2025AB/triples
+  engraft diff old new --into changes   writes changes/moved.parquet
+  engraft diff old new --json           exit code 3 if anything changed";
+
 /// Compares the tables in two folders, prints the report, and writes the list of moved entities into `list`, if it is given.
 pub(super) fn diff(old: &Path, new: &Path, list: Option<&Path>, format: Format) -> anyhow::Result<Exit> {
     let (old, new) = (Graph::read(old)?, Graph::read(new)?);

@@ -24,6 +24,7 @@ pub(super) fn settle(command: &mut Command) -> anyhow::Result<()> {
         command.subcommand,
         Subcommand::Fetch { .. }
             | Subcommand::Diff { .. }
+            | Subcommand::Compare { .. }
             | Subcommand::Init
             | Subcommand::Completions { .. }
             | Subcommand::Man { .. }
@@ -81,6 +82,7 @@ fn meant(command: &Command) -> anyhow::Result<()> {
         command.subcommand,
         Subcommand::Fetch { .. }
             | Subcommand::Diff { .. }
+            | Subcommand::Compare { .. }
             | Subcommand::Completions { .. }
             | Subcommand::Man { .. }
     );

@@ -42,6 +42,7 @@ presets! {
     "label-embedding-tables": "label-embedding-tables",
     "mt-bert": "mt-bert",
     "mt-clinical-bert": "mt-clinical-bert",
+    "mt-clinical-sets": "mt-clinical-sets",
 }
 
 /// The text of a preset.

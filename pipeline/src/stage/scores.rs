@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use base::whole::write_whole;
 use model::eval::interval::across_seeds;
 use model::predict::Parameters;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tasks::downstream::token_classes::is_default;
 
 use super::finetune::quirks::ChosenOn;
@@ -55,30 +55,33 @@ pub(crate) enum Whose {
 }
 
 /// What came of a benchmark.
-#[derive(Debug, Serialize)]
-struct Line {
-    benchmark: String,
-    how: String,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Line {
+    pub(crate) benchmark: String,
+    pub(crate) how: String,
     /// What the models began with.
-    began_with: Vec<String>,
-    metric: String,
+    pub(crate) began_with: Vec<String>,
+    pub(crate) metric: String,
     /// Examples, or pieces of them, that were trained on, and the examples of the part `test`.
-    train: usize,
-    test: usize,
+    pub(crate) train: usize,
+    pub(crate) test: usize,
     /// How many numbers the model has where.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<Parameters>,
     /// The mean of the seeds' scores.
-    mean: f64,
+    pub(crate) mean: f64,
     /// The best of them.
     best: f64,
     /// Where the mean over all seeds lies; none of one seed.
-    interval: Option<[f64; 2]>,
+    pub(crate) interval: Option<[f64; 2]>,
     /// Whether models were chosen by their scores on the part `test` itself.
-    #[serde(skip_serializing_if = "is_default")]
-    chosen_on: ChosenOn,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) chosen_on: ChosenOn,
     /// The seeds' scores.
-    seeds: Vec<f64>,
+    pub(crate) seeds: Vec<f64>,
+    /// The seeds that these are of, in their order; artifacts of version 5 do not say.
+    #[serde(default)]
+    pub(crate) seed_numbers: Vec<u64>,
     /// Means of the other metrics.
     others: BTreeMap<String, f64>,
 }
@@ -117,6 +120,7 @@ impl Line {
             interval,
             others: others.collect(),
             seeds,
+            seed_numbers: all.iter().map(|of| of.seed).collect(),
         })
     }
 }
@@ -163,7 +167,7 @@ impl Stage for Table {
     }
 
     fn version(&self) -> u32 {
-        5
+        6
     }
 
     fn describe(&self, to: &mut dyn Describe) {

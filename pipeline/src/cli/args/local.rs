@@ -77,6 +77,7 @@ impl Subcommand {
                 let files = some("FILE", input).chain(some("--vocabulary", vocabulary));
                 files.chain([("MODEL", model.as_path())]).collect()
             }
+            Subcommand::Compare { outs } => outs.iter().map(|out| ("OUT", out.as_path())).collect(),
             Subcommand::Diff { old, new, into } => {
                 some("--into", into).chain([("OLD", old.as_path()), ("NEW", new.as_path())]).collect()
             }

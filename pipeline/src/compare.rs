@@ -1,0 +1,265 @@
+//! Scores of several output folders side by side: the same benchmarks from different encoders, with differences seed by seed.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use model::eval::interval::across_seeds;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::engine::layout::Layout;
+use crate::engine::ledger::Ledger;
+use crate::stage::finetune::quirks::ChosenOn;
+use crate::stage::scores::{LEVEL, Line};
+use ::report::FEWEST_SEEDS;
+
+/// What a folder's scores are more than the first folder's, over the seeds that both have.
+#[derive(Debug, Serialize)]
+struct More {
+    mean: f64,
+    /// Where the mean over all seeds lies; none of one seed.
+    interval: Option<[f64; 2]>,
+    seeds: usize,
+}
+
+/// What a benchmark came to in one folder.
+#[derive(Debug)]
+struct Cell {
+    line: Line,
+    /// None in the first folder, and where no seed is the same.
+    more: Option<More>,
+}
+
+/// Folders beside each other: the first is what others are compared with.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    folders: Vec<String>,
+    /// For each benchmark and way of fine-tuning on it a cell for each folder; none where a folder has no such scores.
+    rows: Vec<Vec<Option<Cell>>>,
+    /// What is not compared, and why.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// A folder and what its ledger says.
+struct Folder {
+    name: String,
+    ledger: Ledger,
+    lines: Vec<Line>,
+}
+
+impl Folder {
+    fn read(out: &Path) -> anyhow::Result<Self> {
+        let name = out.display().to_string();
+        let ledger = Ledger::read(&Layout::new(out).ledger())?;
+        let made = ledger.last("scores").and_then(|line| line.facts.get("scores")).cloned();
+        let made = made.with_context(|| {
+            format!("{name}: stage scores was never made there: make it with `engraft run scores --out {name}` and that folder's config")
+        })?;
+        let lines = serde_json::from_value(made)
+            .with_context(|| format!("{name}: what its ledger says of stage scores is no list of scores"))?;
+        Ok(Self { name, ledger, lines })
+    }
+
+    /// Why its scores of a benchmark are not of what another folder's are of.
+    fn unlike(&self, line: &Line, other: &Self) -> Option<String> {
+        let of = other.line(line)?;
+        let Line { benchmark, how, .. } = line;
+        let examples =
+            |folder: &Self| folder.ledger.last(&format!("benchmark-{benchmark}")).map(|line| line.artifact);
+        let why = if of.metric != line.metric {
+            format!("{} here and {} there", line.metric, of.metric)
+        } else if examples(self).zip(examples(other)).is_some_and(|(one, two)| one != two) {
+            "the benchmark has other examples".to_owned()
+        } else if of.test != line.test {
+            format!("{} test examples here and {} there", line.test, of.test)
+        } else {
+            return None;
+        };
+        Some(format!("{benchmark}, {how}, of {}: not what {} was tried on: {why}", self.name, other.name))
+    }
+
+    fn line(&self, of: &Line) -> Option<&Line> {
+        self.lines.iter().find(|line| line.benchmark == of.benchmark && line.how == of.how)
+    }
+}
+
+impl More {
+    /// Over the seeds that both lines have.
+    fn new(line: &Line, first: &Line) -> anyhow::Result<Option<Self>> {
+        let of = |line: &Line, seed: u64| {
+            let both = line.seed_numbers.iter().zip(&line.seeds);
+            both.filter(|(number, _)| **number == seed).map(|(_, score)| *score).next()
+        };
+        let shared = line.seed_numbers.iter().filter_map(|&seed| Some(of(line, seed)? - of(first, seed)?));
+        let all: Vec<f64> = shared.collect();
+        let interval = match all.len() {
+            0 => return Ok(None),
+            1 => None,
+            _ => across_seeds(&all, LEVEL).map(|over| Some([over.low, over.high]))?,
+        };
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        Ok(Some(Self { mean, interval, seeds: all.len() }))
+    }
+}
+
+impl Comparison {
+    /// The scores that the ledgers of output folders name, beside each other.
+    ///
+    /// # Errors
+    /// When a folder is named twice, or its stage `scores` was never made.
+    pub(crate) fn of(outs: &[impl AsRef<Path>]) -> anyhow::Result<Self> {
+        let folders =
+            outs.iter().map(|out| Folder::read(out.as_ref())).collect::<anyhow::Result<Vec<_>>>()?;
+        for (place, folder) in folders.iter().enumerate() {
+            anyhow::ensure!(
+                folders[..place].iter().all(|other| other.name != folder.name),
+                "{} is named twice: name each output folder once",
+                folder.name
+            );
+        }
+        let (mut rows, mut left_out): (Vec<Vec<Option<Cell>>>, _) = (vec![], vec![]);
+        for (place, folder) in folders.iter().enumerate() {
+            for line in &folder.lines {
+                let first = folders[..place].iter().find(|other| other.line(line).is_some());
+                if let Some(why) = first.and_then(|first| folder.unlike(line, first)) {
+                    left_out.push(why);
+                    continue;
+                }
+                let same = |row: &&mut Vec<Option<Cell>>| {
+                    let of = row.iter().flatten().next();
+                    of.is_some_and(|of| of.line.benchmark == line.benchmark && of.line.how == line.how)
+                };
+                let row = match rows.iter_mut().find(same) {
+                    Some(row) => row,
+                    None => rows.push_mut(folders.iter().map(|_| None).collect()),
+                };
+                let more = match &row[0] {
+                    Some(first) => More::new(line, &first.line)?,
+                    None => None,
+                };
+                row[place] = Some(Cell { line: line.clone(), more });
+            }
+        }
+        Ok(Self { folders: folders.into_iter().map(|folder| folder.name).collect(), rows, left_out })
+    }
+
+    /// A table in Markdown, in hundredths.
+    pub(crate) fn table(&self) -> Vec<String> {
+        let columns = self.folders.iter().map(|name| format!(" {} |", name.replace('|', "\\|")));
+        let mut lines = vec![
+            format!("| benchmark | fine-tuned | metric | test |{}", columns.collect::<String>()),
+            format!("|---|---|---|--:|{}", "---|".repeat(self.folders.len())),
+        ];
+        for row in &self.rows {
+            let Some(Cell { line, .. }) = row.iter().flatten().next() else { continue };
+            let cells =
+                row.iter().map(|cell| format!(" {} |", cell.as_ref().map_or_else(String::new, Cell::told)));
+            let Line { benchmark, how, metric, test, .. } = line;
+            lines.push(format!("| {benchmark} | {how} | {metric} | {test} |{}", cells.collect::<String>()));
+        }
+        let began = |place: usize| {
+            let cells = self.rows.iter().filter_map(|row| row[place].as_ref());
+            let mut all: Vec<&str> =
+                cells.flat_map(|cell| &cell.line.began_with).map(String::as_str).collect();
+            all.sort_unstable();
+            all.dedup();
+            all.join(", ")
+        };
+        let places = self.folders.iter().enumerate();
+        lines.push(String::new());
+        lines.extend(places.map(|(place, name)| format!("- {name} began with {}.", began(place))));
+        lines.push(format!(
+            "- Means over seeds, times 100, with 95 % intervals from {FEWEST_SEEDS} seeds on; behind the semicolon what is more than in {}, seed by seed.",
+            self.folders[0]
+        ));
+        lines
+    }
+
+    /// Each cell as an object.
+    pub(crate) fn json(&self) -> Vec<Value> {
+        let cells = self.rows.iter().flat_map(|row| row.iter().zip(&self.folders));
+        let object = |(cell, out): (&Option<Cell>, &String)| {
+            let Cell { line, more } = cell.as_ref()?;
+            let mut of = json!(line);
+            of.as_object_mut()?.insert("out".to_owned(), json!(out));
+            of.as_object_mut()?.insert("more".to_owned(), json!(more));
+            Some(of)
+        };
+        cells.filter_map(object).collect()
+    }
+}
+
+impl Cell {
+    /// In hundredths.
+    fn told(&self) -> String {
+        let Line { mean, interval, seeds, chosen_on, .. } = &self.line;
+        let within = |interval: &Option<[f64; 2]>, seeds: usize| {
+            let shown = interval.filter(|_| seeds >= FEWEST_SEEDS);
+            shown
+                .map_or_else(String::new, |[low, high]| format!(" [{:.1}, {:.1}]", 100.0 * low, 100.0 * high))
+        };
+        let best = if *chosen_on == ChosenOn::Test { ", best of the looks at test" } else { "" };
+        let more = self.more.as_ref().map_or_else(String::new, |more| {
+            format!("; {:+.1}{}", 100.0 * more.mean, within(&more.interval, more.seeds))
+        });
+        format!("{:.1}{}{best}{more}", 100.0 * mean, within(interval, seeds.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::engine::describe::Description;
+
+    /// A ledger with the scores of three seeds and the digest of what they are of.
+    fn folder(out: &Path, scores: &[f64], seeds: &[u64], examples: &str) {
+        let line = |stage: &str, artifact: &str, facts: Value| {
+            let digest = blake3::hash(artifact.as_bytes()).to_string();
+            json!({
+                "format": 1, "stage": stage, "fingerprint": digest, "described": Description::new(1),
+                "artifact": digest, "outputs": [], "facts": facts, "reasons": [], "started_ms": 0, "seconds": 0.0, "engraft": "0",
+            })
+        };
+        let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+        let of = json!([{
+            "benchmark": "ner", "how": "alone", "began_with": ["encoder"], "metric": "entity_f1", "train": 9, "test": 7, "mean": mean,
+            "best": 0.9, "interval": [mean - 0.1, mean + 0.1], "seeds": scores, "seed_numbers": seeds, "others": {},
+        }]);
+        let lines =
+            [line("benchmark-ner", examples, json!({})), line("scores", "table", json!({ "scores": of }))];
+        let ledger = Layout::new(out).ledger();
+        fs::create_dir_all(ledger.parent().unwrap()).unwrap();
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        base::whole::write_whole(&ledger, text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn differences_are_of_the_seeds_that_both_have() {
+        let place = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| place.path().join(name));
+        folder(&a, &[0.50, 0.60, 0.70], &[1, 2, 3], "texts");
+        folder(&b, &[0.65, 0.56, 0.10], &[2, 1, 9], "texts");
+        let found = Comparison::of(&[&a, &b]).unwrap();
+        assert!(found.left_out.is_empty());
+        let more = &found.json()[1]["more"];
+        assert!((more["mean"].as_f64().unwrap() - 0.055).abs() < 1e-12 && more["seeds"] == 2, "{more}");
+        let table = found.table();
+        assert!(table[2].ends_with("| 60.0 [50.0, 70.0] | 43.7 [33.7, 53.7]; +5.5 |"), "{}", table[2]);
+        assert!(table[4].ends_with("began with encoder."), "{}", table[4]);
+    }
+
+    #[test]
+    fn other_examples_are_not_compared_and_folders_without_scores_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let [a, b, c] = ["a", "b", "c"].map(|name| place.path().join(name));
+        folder(&a, &[0.5], &[1], "texts");
+        folder(&b, &[0.5], &[1], "others");
+        let found = Comparison::of(&[&a, &b]).unwrap();
+        assert!(found.left_out[0].contains("the benchmark has other examples") && found.json().len() == 1);
+        let told = |outs: &[&std::path::PathBuf]| Comparison::of(outs).unwrap_err().to_string();
+        assert!(told(&[&a, &c]).contains("stage scores was never made there"));
+        assert!(told(&[&a, &a]).contains("named twice"));
+    }
+}
