@@ -4,6 +4,7 @@ mod alone;
 mod attended;
 #[cfg(feature = "cuda")]
 pub(crate) mod kernels;
+mod words;
 
 use std::path::Path;
 

@@ -148,7 +148,7 @@ fn trained(
         encoder.with_context(|| format!("[{table}] begins with the encoder of [encoder]: add that table"))?;
     let mut bases = Bases { encoder: encoder::Base::new(encoder, places)?, pretrain: None, retrain: None };
     words.0.agrees(&bases.encoder, words.1)?;
-    stages.extend(asking(config, &bases.encoder, &words, places)?);
+    stages.extend(lama::stages::asking(config, &bases.encoder, &words, places)?);
     if let Some(fresh) = encoder.fresh() {
         let (vocabulary, case) = words.clone();
         stages.push(Box::new(encoder::Drawing { fresh: fresh.clone(), vocabulary, case }));
@@ -186,6 +186,7 @@ fn trained(
         let base = bases.of("finetune.from", finetuning.from)?;
         stages.extend(around(config, finetuning, base, words, shards, places)?.alone(places)?);
     }
+    lama::stages::are_made(config, &stages)?;
     Ok(stages)
 }
 
@@ -224,27 +225,6 @@ fn grafted(
     can_be_masked(config, graft)?;
     let around = around(config, finetuning, base, words, None, places)?;
     graft.stages(&graft::Around { retraining, own_masks: &graft.own_masks, ..around }, places)
-}
-
-/// The stages that ask masked language models for facts.
-fn asking(
-    config: &Config,
-    encoder: &encoder::Base,
-    words: &(vocabulary::Source, Case),
-    places: &location::Places<'_>,
-) -> anyhow::Result<Vec<Box<dyn Stage>>> {
-    let Some(lama) = &config.lama else { return Ok(vec![]) };
-    let stage = |there: bool, name: &str| there.then(|| encoder::Base::Stage(name.to_owned()));
-    let bases = |which: lama::Which| match which {
-        lama::Which::Base => matches!(encoder, encoder::Base::Checkpoint(_)).then(|| encoder.clone()),
-        lama::Which::Pretrain => stage(config.pretrain.is_some(), "pretrain"),
-        lama::Which::Retrain => stage(config.retrain.is_some() && config.graft.is_none(), "retrain"),
-    };
-    if let Some(sizes) = sizes(config, places)? {
-        lama::room(lama.max_tokens, sizes.max_position_embeddings)?;
-    }
-    let stages = lama::Asking::all(lama, &bases, words, config.compute, places)?;
-    Ok(stages.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>).collect())
 }
 
 /// What fine-tunings of an encoder are made of.

@@ -8,6 +8,7 @@ pub mod example;
 pub mod funnel;
 pub mod lama;
 pub mod lines;
+pub mod masking;
 pub mod set;
 pub mod tagging;
 pub mod token_classes;

@@ -84,6 +84,7 @@ const UNSEEN: [(&str, &[&str]); 4] = [
             "glue",
             "hoc",
             "i2b2_relations",
+            "masked_words",
             "n2c2_relations",
             "separated",
             "trec",

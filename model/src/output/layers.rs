@@ -139,6 +139,14 @@ impl Outputs {
         layer.forward(&dropped_md)
     }
 
+    /// The logits `[m, c]` of a task of tokens at some of them, `[m, d]`, without dropout.
+    ///
+    /// # Errors
+    /// When there is no such task.
+    pub(crate) fn logits_of_tokens(&self, x_md: &Tensor, task: usize) -> TensorResult<Tensor> {
+        self.layer(task)?.1.forward(x_md)
+    }
+
     fn layer(&self, task: usize) -> TensorResult<(&Task, &Layer)> {
         match (self.outline.tasks.get(task), self.layers.get(task)) {
             (Some(of), Some(layer)) => Ok((of, layer)),

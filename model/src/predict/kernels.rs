@@ -135,7 +135,7 @@ impl Predictor {
         Ok(Some((tokens, copies)))
     }
 
-    fn ask<T>(&self, question: impl FnOnce(&mut Model) -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn ask<T>(&self, question: impl FnOnce(&mut Model) -> Result<T, Error>) -> Result<T, Error> {
         let parts = Parts { config: &self.config, outline: self.outline(), params: &self.params };
         self.kernels.ask(&self.device, parts, question)
     }

@@ -84,7 +84,9 @@ impl Answering {
             model::checkpoint::OUTPUTS_FILE,
         );
         let mut asked = vec![];
-        for of in file.tasks.iter().filter(|of| task.is_none_or(|task| task == of.name)) {
+        // What is masked is filled by `Filling`; nobody asks for it of whole lines.
+        let of_lines = |of: &&Task| of.asked != Asked::MaskedWords || file.tasks.len() == 1;
+        for of in file.tasks.iter().filter(of_lines).filter(|of| task.is_none_or(|task| task == of.name)) {
             let place = || folder.join(super::task_file::FILE).display().to_string();
             let output = predictor.task(&of.name).with_context(place)?;
             let width = predictor.outline().tasks[output].output.width(predictor.config().vocab_size);
@@ -179,7 +181,7 @@ impl Answering {
     fn fits(&self, task: &Task, input: &Input) -> bool {
         let is_pair = input.pair.is_some();
         match task.asked {
-            Asked::Tags => !is_pair,
+            Asked::Tags | Asked::MaskedWords => !is_pair,
             Asked::Rank | Asked::Similarity => is_pair,
             Asked::OneClass | Asked::AnyClasses | Asked::Score => {
                 self.file.tasks.len() == 1 || task.pairs == is_pair
@@ -341,7 +343,7 @@ impl Answering {
                     .map(|(name, share)| ((*name).to_owned(), json!(rounded(*share))));
                 said.insert("shares".to_owned(), Value::Object(shown.collect()));
             }
-            Asked::Score | Asked::Rank | Asked::Similarity | Asked::Tags => {
+            Asked::Score | Asked::Rank | Asked::Similarity | Asked::Tags | Asked::MaskedWords => {
                 said.insert("score".to_owned(), json!(logits.first()));
             }
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use base::cancel::CancelToken;
 use batch::maps::expand::Map;
+use batch::maps::sample::Sample;
 use serde_json::Value;
 use tasks::downstream::encode::Framed;
 use tasks::maps::generators::Limits;
@@ -129,6 +130,24 @@ impl Known {
         let limits = self.limits.get(&most).with_context(|| format!("no rows of {most} tokens have maps"))?;
         let (mapped, _) = MappedRows::of_words(&self.tools, *limits, words, &self.maps)?;
         (0..words.len()).try_for_each(|place| mapped.push(place, rows))
+    }
+
+    /// The sample of each text with masks, of which nothing is known.
+    ///
+    /// # Errors
+    /// When one cannot be encoded: its number; or when no rows are as long.
+    pub(super) fn masked(&self, most: usize, texts: &[&str]) -> Result<Vec<Sample>, (usize, anyhow::Error)> {
+        let limits = self.limits.get(&most).with_context(|| format!("no rows of {most} tokens have maps"));
+        let made = self.tools.with_masks(*limits.map_err(|error| (0, error))?, texts);
+        made.map_err(|(text, error)| (text, error.into()))
+    }
+
+    /// Adds a sample as a row.
+    ///
+    /// # Errors
+    /// When its numbers do not fit the rows before.
+    pub(super) fn push_sample(&self, sample: &Sample, rows: &mut batch::rows::Rows) -> anyhow::Result<()> {
+        Ok(rows.push_known(&sample.row(), &self.maps)?)
     }
 
     /// So many rows for each line.

@@ -35,6 +35,8 @@ pub(crate) enum Asked {
     Similarity,
     /// One of the classes, of each word.
     Tags,
+    /// The words that are masked.
+    MaskedWords,
 }
 
 /// One task of a model.

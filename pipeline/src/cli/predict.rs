@@ -11,6 +11,7 @@ use tasks::downstream::encode::Cuts;
 use super::exit::Exit;
 use super::print;
 use crate::bundle::answer::{Answering, Remarks};
+use crate::bundle::fill::Filling;
 use crate::bundle::known::Around;
 use crate::bundle::lines::{Form, Inputs, write_line};
 use crate::bundle::vectors::{Encoding, How};
@@ -47,6 +48,14 @@ pub(super) fn predict(
     asked: &Asked<'_>,
     around: Around<'_>,
 ) -> anyhow::Result<Exit> {
+    if let Some(filling) = Filling::open(model, mask, task, top, around)? {
+        let (reader, name, form) = asked.open()?;
+        return printed(|out| {
+            let mut each = |said| Ok(write_line(out, &said)?);
+            filling.answer(&mut Inputs::new(reader, &name, form), &mut each)?;
+            Ok(Remarks::default())
+        });
+    }
     let answering = Answering::open(model, mask, task, top, around)?;
     let (reader, name, form) = asked.open()?;
     printed(|out| {

@@ -7,6 +7,7 @@ pub(crate) mod benchmark;
 pub(crate) mod config;
 mod examples;
 mod known;
+mod masked;
 pub(crate) mod measure;
 mod model_card;
 pub(crate) mod quirks;

@@ -1,12 +1,14 @@
 //! Stages `lama-MODEL`: how many facts a masked language model fills in (LAMA, Petroni et al. 2019).
 
+pub(crate) mod stages;
 mod told;
+mod tuned;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
-use batch::rows::Rows;
 use model::fill::Filler;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -17,11 +19,13 @@ use tasks::token::encode::{Case, Vocabulary};
 use super::compute::Compute;
 use super::encoder::{self, Base};
 use super::location::{Location, Place, Places};
+use super::maps::Mapping;
 use super::vocabulary;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
 use told::{ByRelation, told};
+use tuned::{Model, Tuned};
 
 /// All measures, within the artifact. Written last.
 const SCORES: &str = "lama.json";
@@ -49,8 +53,12 @@ pub(crate) struct Config {
     #[serde(default)]
     pub wording: Wording,
     /// The models to evaluate.
-    #[serde(skip_serializing)]
+    #[serde(default, skip_serializing)]
     pub of: Vec<Which>,
+    /// Models that were fine-tuned on masked words (`format.masked_words`) to evaluate as well, by their stages: `finetune-base-texts-1`, or with attention by maps
+    /// `finetune-kam-texts-1` (KAM-BERT, table 3). Stages `lama-` and that.
+    #[serde(default, skip_serializing)]
+    pub finetuned: Vec<String>,
     /// One word per line: the candidate answers and objects (LAMA's common vocabulary). Left out, the whole vocabulary. Objects of several tokens
     /// are skipped and counted.
     #[serde(default, skip_serializing)]
@@ -93,45 +101,55 @@ pub(crate) struct Asking {
     data: Place,
     words: Option<Place>,
     base: Base,
+    /// Whether it is fine-tuned, and what makes the maps that it attends by, if it does.
+    tuned: Option<Option<Arc<Mapping>>>,
     vocabulary: (vocabulary::Source, Case),
     compute: Compute,
 }
 
 impl Asking {
-    /// The stages of a table, one for each model; `bases` says where each lies, if the config makes it.
+    /// The stages of a table, one for each model; `bases` says where each lies, if the config makes it, and `maps` what makes those that a fine-tuned one attends by.
     ///
     /// # Errors
     /// When a setting or place is invalid, or a model is not there.
     pub(crate) fn all(
         config: &Config,
         bases: &dyn Fn(Which) -> Option<Base>,
+        maps: &dyn Fn(&str) -> anyhow::Result<Option<Arc<Mapping>>>,
         vocabulary: &(vocabulary::Source, Case),
         compute: Compute,
         places: &Places<'_>,
     ) -> anyhow::Result<Vec<Self>> {
-        anyhow::ensure!(!config.of.is_empty(), "lama.of is empty: name base, pretrain or retrain");
+        anyhow::ensure!(
+            !config.of.is_empty() || !config.finetuned.is_empty(),
+            "lama.of and lama.finetuned are empty: name base, pretrain or retrain, or a fine-tuning on masked words"
+        );
         anyhow::ensure!(
             !config.corpora.is_empty(),
             "lama.corpora is empty: name trex, google_re, squad or conceptnet"
         );
         let data = config.data.place("lama.data", places)?;
         let words = config.words.as_ref().map(|of| of.place("lama.words", places)).transpose()?;
-        let stage = |which: &Which| {
+        let stage = |name: &str, base, tuned| Self {
+            name: format!("lama-{name}"),
+            config: config.clone(),
+            data: data.clone(),
+            words: words.clone(),
+            base,
+            tuned,
+            vocabulary: vocabulary.clone(),
+            compute,
+        };
+        let of = config.of.iter().map(|which| {
             let name = which.name();
             let base = bases(*which).with_context(|| {
                 format!("lama.of has {name}, which the config does not make: base is a checkpoint of [encoder], the others need the table [{name}]")
             })?;
-            Ok(Self {
-                name: format!("lama-{name}"),
-                config: config.clone(),
-                data: data.clone(),
-                words: words.clone(),
-                base,
-                vocabulary: vocabulary.clone(),
-                compute,
-            })
-        };
-        config.of.iter().map(stage).collect()
+            Ok(stage(name, base, None))
+        });
+        let tuned =
+            config.finetuned.iter().map(|name| Ok(stage(name, Base::Stage(name.clone()), Some(maps(name)?))));
+        of.chain(tuned).collect()
     }
 }
 
@@ -156,7 +174,10 @@ struct Asked {
 }
 
 /// The tokens of a sentence with blanks, and the place of the first of them.
-fn tokens(sentence: &str, vocabulary: &Vocabulary) -> anyhow::Result<(Vec<u32>, Option<usize>)> {
+///
+/// # Errors
+/// When the tokenizer refuses it.
+pub(crate) fn tokens(sentence: &str, vocabulary: &Vocabulary) -> anyhow::Result<(Vec<u32>, Option<usize>)> {
     let special = vocabulary.special();
     let (mut ids, mut first) = (vec![special.cls], None);
     let masks = sentence.matches(MASK).count();
@@ -227,26 +248,29 @@ const ROWS: usize = 64;
 /// What is handed a fact with the place of its object and the best word.
 type Said<'s> = &'s mut dyn FnMut(&Asked, u64, u32) -> anyhow::Result<()>;
 
-/// Asks for all facts.
+/// Asks for all facts; gives of how many nothing is known though the model attends by maps.
 fn ask(
-    filler: &Filler,
+    model: &Model,
     asked: &[Asked],
     allowed: Option<&HashSet<u32>>,
     context: &Context,
     said: Said<'_>,
-) -> anyhow::Result<()> {
-    let mut from = 0;
+) -> anyhow::Result<u64> {
+    let (mut from, mut unknown) = (0, 0);
     while from < asked.len() {
         context.check()?;
-        let (mut rows, mut blanks) = (Rows::default(), vec![]);
-        while let Some(one) = asked.get(from + blanks.len()) {
-            if !blanks.is_empty() && (rows.ids.len() + one.ids.len() > TOKENS || blanks.len() == ROWS) {
+        let (mut tokens, mut until) = (0, from);
+        while let Some(one) = asked.get(until) {
+            tokens += one.ids.len();
+            if until > from && (tokens > TOKENS || until - from == ROWS) {
                 break;
             }
-            rows.push(one.ids.iter().map(|id| (*id, 0)));
-            blanks.push(one.blank);
+            until += 1;
         }
-        for (one, logits) in asked[from..].iter().zip(filler.logits(&rows, &blanks)?) {
+        let some = &asked[from..until];
+        let (logits, of_some) = model.logits(some)?;
+        unknown += of_some;
+        for (one, logits) in some.iter().zip(logits) {
             anyhow::ensure!(
                 logits.iter().all(|logit| logit.is_finite()),
                 "fact {}: the model says numbers that are none; look at how it was trained",
@@ -255,9 +279,9 @@ fn ask(
             let (place, best) = place(&logits, one.object, allowed);
             said(one, place, best)?;
         }
-        from += blanks.len();
+        from = until;
     }
-    Ok(())
+    Ok(unknown)
 }
 
 impl Stage for Asking {
@@ -289,6 +313,7 @@ impl Stage for Asking {
         let mut inputs = vec![self.data.input(), self.base.input()];
         inputs.extend(self.vocabulary.0.inputs());
         inputs.extend(self.words.iter().map(Place::input));
+        inputs.extend(self.tuned.iter().flatten().flat_map(|mapping| mapping.inputs_of_tools()));
         inputs
     }
 
@@ -303,14 +328,21 @@ impl Stage for Asking {
         funnel.push(step);
         context.record("funnel", serde_json::to_value(&funnel)?);
         let folder = self.base.folder(context)?;
-        let filler = Filler::load(&folder, &self.compute.device(context)?)?;
-        let padded = encoder::fits(vocabulary.size(), vocabulary.special(), filler.config())?;
+        let device = self.compute.device(context)?;
+        let model = match &self.tuned {
+            None => Model::Filler(Box::new(Filler::load(&folder, &device)?)),
+            Some(mapping) => {
+                let most = self.config.max_tokens;
+                Model::Tuned(Box::new(Tuned::load(&folder, mapping.as_ref(), most, context, &device)?))
+            }
+        };
+        let padded = encoder::fits(vocabulary.size(), vocabulary.special(), model.config())?;
         self.vocabulary.0.belongs(&vocabulary, &folder)?;
         context.record("padded_rows", padded);
         // Rows of the table that no token has are no answers.
         let tokens = || (0_u32..).take(vocabulary.size()).collect();
         let allowed = allowed.or_else(|| (padded > 0).then(tokens));
-        let positions = filler.config().max_position_embeddings;
+        let positions = model.config().max_position_embeddings;
         room(self.config.max_tokens, positions)?;
         let (mut places, mut lines) = (ByRelation::new(), vec![]);
         let mut said = |one: &Asked, place: u64, best: u32| {
@@ -327,7 +359,10 @@ impl Stage for Asking {
             lines.push(b'\n');
             Ok(())
         };
-        ask(&filler, &asked, allowed.as_ref(), context, &mut said)?;
+        let unknown = ask(&model, &asked, allowed.as_ref(), context, &mut said)?;
+        if self.tuned.as_ref().is_some_and(Option::is_some) {
+            context.record("rows_without_maps", unknown);
+        }
         anyhow::ensure!(
             !asked.is_empty(),
             "no fact can be asked of this vocabulary: every object has several tokens or is none of lama.words; see the funnel of `engraft inspect {}`",

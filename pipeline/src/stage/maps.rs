@@ -2,6 +2,7 @@
 
 pub(crate) mod benchmark;
 pub(crate) mod empty;
+pub(crate) mod hidden;
 mod judge;
 mod names;
 pub(crate) mod of_texts;

@@ -57,6 +57,8 @@ pub enum Kind {
     Tags,
     /// Which one of texts of its own goes with the text (multiple choice).
     Choice,
+    /// Words of the text itself that are masked: which, is drawn when it is shown.
+    MaskedWords,
 }
 
 /// The metric by which settings, stopping points and masks are chosen.
@@ -100,13 +102,13 @@ impl Measure {
             }
             Kind::Score => matches!(self, Self::Pearson | Self::Spearman),
             Kind::Tags => self == Self::EntityF1,
-            Kind::Choice => self == Self::Accuracy,
+            Kind::Choice | Kind::MaskedWords => self == Self::Accuracy,
         };
         if fits {
             return Ok(());
         }
         Err(Error::unfit(format!(
-            "{self:?} is no measure of answers of kind {kind:?}; expected auroc, accuracy, matthews, micro_f1 or macro_f1 of one class, auroc, micro_f1, macro_f1 or example_f1 of any classes, pearson or spearman of scores, entity_f1 of tags, accuracy of choices"
+            "{self:?} is no measure of answers of kind {kind:?}; expected auroc, accuracy, matthews, micro_f1 or macro_f1 of one class, auroc, micro_f1, macro_f1 or example_f1 of any classes, pearson or spearman of scores, entity_f1 of tags, accuracy of choices and of masked words"
         )))
     }
 }
@@ -125,6 +127,8 @@ pub enum Answer {
     Tags(Tagged),
     /// The texts, and which is right.
     Choice(Choice),
+    /// The words of the text.
+    MaskedWords,
 }
 
 /// Texts of which one goes with an example's.
@@ -207,6 +211,7 @@ impl Examples {
             Kind::AnyClasses => (!self.classes.is_empty(), "at least 1"),
             Kind::Score => (self.classes.is_empty(), "none: the answers are numbers"),
             Kind::Choice => (self.classes.is_empty(), "none: every text has choices of its own"),
+            Kind::MaskedWords => (self.classes.is_empty(), "none: the words of the texts are asked for"),
             Kind::Tags => (
                 self.classes.len() > 1,
                 "at least 2: O and the tags of entities; if `kinds` names some, the files have none of these",
@@ -291,11 +296,15 @@ impl Examples {
                     None
                 }
             }
+            (Kind::MaskedWords, Answer::MaskedWords) => {
+                example.pair.is_some().then_some("has a second text, expected the one whose words are masked")
+            }
             (Kind::OneClass, _) => Some("has another answer than one class, as all others have"),
             (Kind::AnyClasses, _) => Some("has another answer than a list of classes, as all others have"),
             (Kind::Score, _) => Some("has another answer than a score, as all others have"),
             (Kind::Tags, _) => Some("has another answer than tags, as all others have"),
             (Kind::Choice, _) => Some("has another answer than a choice, as all others have"),
+            (Kind::MaskedWords, _) => Some("has another answer than masked words, as all others have"),
         }
     }
 
@@ -322,7 +331,7 @@ impl Examples {
                     classes.sort_unstable();
                 }
                 Answer::Tags(Tagged { tags, .. }) => tags.iter_mut().for_each(renumber),
-                Answer::Score(_) | Answer::Choice(_) => {}
+                Answer::Score(_) | Answer::Choice(_) | Answer::MaskedWords => {}
             }
         }
         self.negative_class.iter_mut().for_each(renumber);
@@ -346,7 +355,7 @@ impl Examples {
                 Answer::Class(class) => std::slice::from_ref(class),
                 Answer::Classes(classes) => classes.as_slice(),
                 Answer::Tags(tagged) => tagged.tags.as_slice(),
-                Answer::Score(_) | Answer::Choice(_) => &[],
+                Answer::Score(_) | Answer::Choice(_) | Answer::MaskedWords => &[],
             };
             for &class in had {
                 counts[class as usize] += 1;

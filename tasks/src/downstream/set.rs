@@ -21,6 +21,7 @@ pub mod hoc;
 pub mod i2b2_relations;
 pub mod imdb;
 pub mod jsonl;
+pub mod masked_words;
 pub mod mednli;
 pub mod medrqe;
 pub mod n2c2_relations;
@@ -114,6 +115,8 @@ pub enum Label {
     Entities(Words),
     /// Texts of which one goes with the text.
     Choice(Choice),
+    /// The words of the text itself.
+    MaskedWords,
 }
 
 /// The words of a text and its entities.

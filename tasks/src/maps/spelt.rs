@@ -69,6 +69,15 @@ impl<'v> Speller<'v> {
     }
 }
 
+/// A word in whose place other subwords are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hidden {
+    /// Its number in the text.
+    pub word: usize,
+    /// What is shown.
+    pub shown: Vec<u32>,
+}
+
 /// A mention of an entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mention {
@@ -190,6 +199,25 @@ impl Spelt {
             ids.clear();
             ids.extend(aligned.subwords()[subwords.clone()].iter().map(|subword| subword.id));
             self.push(word.letters, &ids)?;
+        }
+        Ok(())
+    }
+
+    /// Shows other subwords in the place of some words, as many as they have, and gives them letters that no other word has: nothing is known of them.
+    ///
+    /// # Errors
+    /// When a word is shown as nothing.
+    pub fn hide(&mut self, hidden: &[Hidden]) -> Result<(), Error> {
+        if hidden.is_empty() {
+            return Ok(());
+        }
+        let before = std::mem::take(self);
+        for word in 0..before.len() {
+            let (letters, ids) = before.get(word).unwrap_or_default();
+            match hidden.iter().find(|of| of.word == word) {
+                Some(of) => self.push(&format!("\0{word}"), &of.shown)?,
+                None => self.push(letters, ids)?,
+            }
         }
         Ok(())
     }
@@ -324,6 +352,28 @@ pub(crate) mod tests {
         assert_eq!(spelt, aligned);
         spelt.read(&mut speller, " ", &mut split(" ", Case::Uncased)).unwrap();
         assert!(spelt.is_empty() && spelt.get(0).is_none());
+    }
+
+    #[test]
+    fn of_a_hidden_word_nothing_is_left_but_its_place() {
+        let mut spelt = Spelt::default();
+        for (word, ids) in [("a", &[7][..]), ("bc", &[8, 9]), ("a", &[7]), ("d", &[5])] {
+            spelt.push(word, ids).unwrap();
+        }
+        let hide = |word, shown: &[u32]| Hidden { word, shown: shown.to_vec() };
+        let whole = spelt.clone();
+        spelt.hide(&[]).unwrap();
+        assert_eq!(spelt, whole);
+        spelt.hide(&[hide(0, &[4]), hide(1, &[4, 4])]).unwrap();
+        let ids: Vec<&[u32]> = (0..4).map(|word| spelt.get(word).unwrap().1).collect();
+        assert_eq!(ids, [&[4][..], &[4, 4], &[7], &[5]]);
+        let letters: Vec<&str> = (0..4).map(|word| spelt.get(word).unwrap().0).collect();
+        assert!(
+            letters[0] != letters[1] && letters[..2].iter().all(|of| of.starts_with('\0')),
+            "{letters:?}"
+        );
+        assert_eq!(letters[2..], ["a", "d"]);
+        assert!(spelt.hide(&[hide(2, &[])]).is_err());
     }
 
     #[test]

@@ -7,12 +7,13 @@ use anyhow::Context as _;
 use base::whole::write_whole;
 use batch::rows::Rows;
 use model::eval::cosine::{dot, unit};
-use model::output::Output;
+use model::output::{Batch, Output, Targets};
 use model::predict::Predictor;
 use serde::Serialize;
 use tasks::downstream::example::Part;
 
 use super::benchmark::{Benchmark, Score};
+use super::measure;
 use crate::engine::context::Context;
 
 /// Tokens that pass through an encoder together: enough to keep it busy, few enough for any memory.
@@ -20,8 +21,8 @@ const TOKENS: usize = 4096;
 /// Rows that are made at a time where that takes much memory.
 const SOME: usize = 16;
 
-/// A model's outputs, those of the task of this number, for all rows of a part, `[rows][classes]`; of tags, for all tokens of the rows; of an embedding, for each
-/// sample the cosines of its first row's vector with its others'.
+/// A model's outputs, those of the task of this number, for all rows of a part, `[rows][classes]`; of tags, for all tokens of the rows; of masked words, for each token that is
+/// asked for whether the most likely one is right (1 or 0) and the right one's loss; of an embedding, for each sample the cosines of its first row's vector with its others'.
 ///
 /// # Errors
 /// When the model does not fit, or the run is asked to stop.
@@ -34,6 +35,9 @@ pub(crate) fn outputs(
 ) -> anyhow::Result<Vec<Vec<f32>>> {
     if let Output::Embedding { .. } = benchmark.output() {
         return cosines(predictor, task, benchmark, part, context);
+    }
+    if let Output::Vocabulary { .. } = benchmark.output() {
+        return masked_words(predictor, task, benchmark, part, context);
     }
     let mut passed = Passed { predictor, task, context, outputs: vec![] };
     let mut rows = benchmark.framed()?;
@@ -52,6 +56,36 @@ pub(crate) fn outputs(
     }
     passed.pass(&mut rows.rows, 1)?;
     Ok(passed.outputs)
+}
+
+/// Samples of masked words that pass through an encoder together: each token asked for has the logits of a whole vocabulary.
+const TEXTS: usize = 16;
+
+/// What is said of the masked words of a part.
+fn masked_words(
+    predictor: &Predictor,
+    task: usize,
+    benchmark: &dyn Benchmark,
+    part: Part,
+    context: &Context,
+) -> anyhow::Result<Vec<Vec<f32>>> {
+    let (mut said, samples) = (vec![], benchmark.samples(part));
+    for first in (0..samples).step_by(TEXTS) {
+        context.check()?;
+        let Batch { rows, targets, .. } = benchmark.probe(part, first..samples.min(first + TEXTS))?;
+        let Targets::Tokens(targets) = targets else { anyhow::bail!("words of no tokens; report it") };
+        let of_row = |row: &Vec<Option<u32>>| (0..row.len()).filter(|token| row[*token].is_some()).collect();
+        let asked: Vec<Vec<usize>> = targets.iter().map(of_row).collect();
+        let logits = predictor.at(task, &rows, &asked)?;
+        for (logits, right) in logits.iter().zip(targets.iter().flatten().flatten()) {
+            let right = *right as usize;
+            let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let all = top + logits.iter().map(|logit| (logit - top).exp()).sum::<f32>().ln();
+            let hit = measure::best(logits) == right;
+            said.push(vec![f32::from(u8::from(hit)), all - logits[right]]);
+        }
+    }
+    Ok(said)
 }
 
 /// Outputs of rows that have passed through a predictor.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::Context as _;
-use model::output::{Batch, Group, Output, RankLoss, Targets};
+use model::output::{Batch, Decoder, Group, Output, RankLoss, Targets};
 use serde_json::json;
 use tasks::downstream::cop::Variant;
 use tasks::downstream::cop::weight;
@@ -109,7 +109,7 @@ impl Labelled {
                 let group = |(rows, answer)| Group { rows, right: right(answer) };
                 Targets::Groups(counts.zip(answers).map(group).collect())
             }
-            Kind::Tags => anyhow::bail!("tags have rows of their own"),
+            Kind::Tags | Kind::MaskedWords => anyhow::bail!("tags and masked words have rows of their own"),
         };
         Ok(only(rows.rows, targets))
     }
@@ -142,7 +142,7 @@ fn output(examples: &Examples, trained: &[usize], weights: ClassWeights) -> anyh
         match &examples.examples[place].answer {
             Answer::Class(class) => counts[*class as usize] += 1,
             Answer::Classes(classes) => classes.iter().for_each(|&class| counts[class as usize] += 1),
-            Answer::Score(_) | Answer::Tags(_) | Answer::Choice(_) => {}
+            Answer::Score(_) | Answer::Tags(_) | Answer::Choice(_) | Answer::MaskedWords => {}
         }
     }
     let classes = examples.classes.len();
@@ -163,6 +163,7 @@ fn output(examples: &Examples, trained: &[usize], weights: ClassWeights) -> anyh
         Kind::Score => Output::Score,
         Kind::Tags => Output::Tag { classes },
         Kind::Choice => Output::Rank { loss: RankLoss::Softmax },
+        Kind::MaskedWords => Output::Vocabulary { decoder: Decoder::MaskedLm },
     })
 }
 
@@ -178,6 +179,7 @@ impl Benchmark for Labelled {
             Kind::Score => Asked::Score,
             Kind::Tags => Asked::Tags,
             Kind::Choice => Asked::Rank,
+            Kind::MaskedWords => Asked::MaskedWords,
         }
     }
 

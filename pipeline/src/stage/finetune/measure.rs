@@ -43,6 +43,7 @@ pub(crate) fn metrics(kind: Option<Kind>) -> &'static [&'static str] {
         ],
         Some(Kind::Score) => &["pearson", "spearman"],
         Some(Kind::Choice) => &["accuracy", "mrr"],
+        Some(Kind::MaskedWords) => &["accuracy"],
         Some(Kind::Tags) => &["entity_f1", "precision", "recall", "strict_f1", "word_f1", "word_accuracy"],
     }
 }
@@ -62,7 +63,7 @@ pub(super) fn score(
         Kind::AnyClasses => any_classes(examples, answers, outputs)?,
         Kind::Score => scores(examples.measure, answers, outputs)?,
         Kind::Choice => choices(answers, outputs)?,
-        Kind::Tags => anyhow::bail!("tags are measured word by word"),
+        Kind::Tags | Kind::MaskedWords => anyhow::bail!("tags and masked words are measured word by word"),
     };
     Ok(Score {
         samples: answers.len(),

@@ -87,6 +87,7 @@ fn says(asked: Asked) -> &'static str {
         Asked::Rank => "a number that ranks second texts",
         Asked::Similarity => "the cosine of two texts' vectors",
         Asked::Tags => "a class for each word",
+        Asked::MaskedWords => "the words that are masked",
     }
 }
 
@@ -97,5 +98,6 @@ fn on_the_hub(asked: Asked) -> &'static str {
         Asked::Score | Asked::Similarity => "sentence-similarity",
         Asked::Rank => "text-ranking",
         Asked::Tags => "token-classification",
+        Asked::MaskedWords => "fill-mask",
     }
 }

@@ -9,7 +9,7 @@ use tasks::token::encode::Case;
 use super::attention::Attending;
 use super::benchmark::Benchmark;
 use super::config::Fixed;
-use super::{examples, known, ranking, steps, tagged};
+use super::{examples, known, masked, ranking, steps, tagged};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
@@ -146,6 +146,11 @@ impl Tried {
                 let known = known::Known::of(&self.attending, &self.fixed, context)?;
                 let sentences = tagged::Sentences::new(examples.examples, &vocabulary, &self.fixed)?;
                 Box::new(sentences.knowing(known.as_ref(), &vocabulary, context)?)
+            }
+            made::Read::Examples(of) if of.examples.kind == Kind::MaskedWords => {
+                let (attending, fixed) = (&self.attending, &self.fixed);
+                let words = masked::MaskedWords::new;
+                Box::new(words(of.examples, vocabulary, self.case, fixed, attending, context)?)
             }
             made::Read::Examples(examples) => self.of_examples(examples.examples, Of::Examples, context)?,
         })

@@ -112,8 +112,7 @@ impl MappedRows {
         })?;
         let mut unknown = 0;
         for (sample, row) in made.iter_mut().zip(rows) {
-            let own = sample.input_ids.iter().take(sample.real.into()).map(|id| id.cast_unsigned());
-            if !own.eq(row.ids.iter().copied()) {
+            if !sample.is_of(&row.ids) {
                 *sample = Sample::unknown(&row.ids);
                 unknown += 1;
             }

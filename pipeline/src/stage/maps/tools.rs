@@ -15,7 +15,7 @@ use rayon::slice::ParallelSlice;
 use tasks::Error;
 use tasks::maps::generators::{Counts, From, Generator, Limits, Spell, Text};
 use tasks::maps::graph::Adjacency;
-use tasks::maps::spelt::{self, Mention, Speller, Spelt};
+use tasks::maps::spelt::{self, Hidden, Mention, Speller, Spelt};
 use tasks::token::encode::{Case, Vocabulary};
 use text::count::Read;
 use text::ner::{Dictionary, Report, Tagger};
@@ -243,7 +243,7 @@ impl Tools {
         Ok((rows, generator.counts))
     }
 
-    fn from<'t>(&'t self, spell: Spell<'t>) -> From<'t> {
+    pub(super) fn from<'t>(&'t self, spell: Spell<'t>) -> From<'t> {
         From {
             special: self.vocabulary.special(),
             limits: self.config.limits,
@@ -290,7 +290,7 @@ impl Tools {
 }
 
 /// Reads one text after the other, by words.
-struct Reader<'t> {
+pub(super) struct Reader<'t> {
     tools: &'t Tools,
     words: Words,
     tagger: Option<Tagger<'t>>,
@@ -304,7 +304,7 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn new(tools: &'t Tools) -> Self {
+    pub(super) fn new(tools: &'t Tools) -> Self {
         Self {
             tools,
             words: Words::new(tools.case),
@@ -319,12 +319,33 @@ impl<'t> Reader<'t> {
     }
 
     /// What was read.
-    fn text(&self) -> Text<'_> {
+    pub(super) fn text(&self) -> Text<'_> {
         Text { spelt: &self.spelt, mentions: &self.mentions, phrases: &self.phrases }
     }
 
+    /// The words of the text, spelt.
+    pub(super) fn spelt(&self) -> &Spelt {
+        &self.spelt
+    }
+
+    /// The words of the text as they are written.
+    pub(super) fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// Hides words: they are in no mention and no phrase.
+    ///
+    /// # Errors
+    /// When one is shown as nothing.
+    pub(super) fn hide(&mut self, hidden: &[Hidden]) -> Result<(), Error> {
+        let has = |words: &Range<usize>| hidden.iter().any(|of| words.contains(&of.word));
+        self.mentions.retain(|mention| !mention.words.iter().any(has));
+        self.phrases.retain(|phrase| !has(phrase));
+        self.spelt.hide(hidden)
+    }
+
     /// Reads a text in which nothing is marked.
-    fn read_unmarked(&mut self, text: &str) -> Result<(), Error> {
+    pub(super) fn read_unmarked(&mut self, text: &str) -> Result<(), Error> {
         self.read(&Piece::unmarked(text), 0..text.len())
     }
 

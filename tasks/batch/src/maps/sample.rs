@@ -109,6 +109,13 @@ impl Sample {
         }
     }
 
+    /// Whether the tokens of its text are these.
+    #[must_use]
+    pub fn is_of(&self, ids: &[u32]) -> bool {
+        let own = self.input_ids.iter().take(self.real.into()).map(|id| id.cast_unsigned());
+        own.eq(ids.iter().copied())
+    }
+
     /// The sample of tokens of which nothing is known: each between the first and the last is a word of its own.
     #[must_use]
     pub fn unknown(ids: &[u32]) -> Self {

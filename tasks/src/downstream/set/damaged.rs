@@ -13,7 +13,7 @@ use text::attach;
 use text::damage::judged;
 
 /// A format, the name of a file, and what may stand in it.
-const FILES: [(&str, &str, &str); 16] = [
+const FILES: [(&str, &str, &str); 17] = [
     (
         "\"cosmos_qa\"",
         "some.csv",
@@ -57,6 +57,11 @@ const FILES: [(&str, &str, &str); 16] = [
         "{\"ddi\": {\"arguments\": \"marked\"}}",
         "some.xml",
         "<document id=\"d\">\n<sentence id=\"s\" text=\"β: Aspirin and warfarin.\">\n<entity id=\"e0\" charOffset=\"3-9\" type=\"brand\"/>\n<entity id=\"e1\" charOffset=\"15-22\" type=\"drug\"/>\n<pair id=\"p\" e1=\"e0\" e2=\"e1\" ddi=\"true\" type=\"int\"/>\n</sentence></document>\n",
+    ),
+    (
+        "{\"masked_words\": {\"format\": {\"jsonl\": {\"unit\": \"characters\"}}, \"unit\": \"sentence\"}}",
+        "some.jsonl",
+        "{\"text\": \"Fever é is high. Cough too.\"}\n{\"text\": \"Pain.\"}\n",
     ),
     (
         "{\"trec\": {\"classes\": \"fine\"}}",
@@ -179,6 +184,7 @@ fn assert_items_or_refuses(whole: &[u8], read: impl FnMut(&[u8]) -> Result<Vec<I
                 Label::Class(class) => assert!(!class.is_empty(), "{file}"),
                 Label::Classes(classes) => assert!(classes.iter().all(|class| !class.is_empty()), "{file}"),
                 Label::Score(score) => assert!(score.is_finite(), "{file}"),
+                Label::MaskedWords => assert!(item.pair.is_none(), "{file}"),
                 Label::Choice(of) => {
                     let named = of.choices.iter().all(|choice| !blank(choice));
                     assert!(named && of.choices.len() > 1 && of.right < of.choices.len(), "{item:?}\n{file}");

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     PublishedSet, biosses, chemprot, chemprot_track, clinical_sts, cola, cosmos_qa, ddi, fields, glue,
-    glue_pairs, hoc, i2b2_relations, imdb, mednli, medrqe, n2c2_relations, separated, sst2, sts_b, tagged,
-    trec,
+    glue_pairs, hoc, i2b2_relations, imdb, masked_words, mednli, medrqe, n2c2_relations, separated, sst2,
+    sts_b, tagged, trec,
 };
 
 /// Makes [`Format`] of lines `Name(set: Settings) => set`, or `Name => set` for a set without settings.
@@ -80,4 +80,6 @@ formats! {
     Imdb => &imdb::Imdb,
     /// Texts with entities, in any format of texts that annotates them.
     Tagged(set: tagged::Config) => set,
+    /// Texts in any format, of which words are masked and asked for (Devlin et al. 2019, section 3.1): masked language modelling as a fine-tuning, by any attention.
+    MaskedWords(set: masked_words::Config) => set,
 }

@@ -1,0 +1,151 @@
+//! What a model that was fine-tuned on masked words says of the masks of lines.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use anyhow::Context as _;
+use batch::maps::sample::Sample;
+use batch::rows::Rows;
+use model::Device;
+use model::head::mask::Mask;
+use model::predict::Predictor;
+use serde_json::{Map, Value, json};
+use tasks::downstream::lama::MASK;
+use tasks::token::encode::Vocabulary;
+
+use super::known::{Around, Known};
+use super::lines::{Input, Inputs};
+use super::task_file::{Asked, TaskFile};
+use super::{MAPPED, vocabulary};
+use crate::stage::encoder;
+use crate::stage::lama::tokens;
+
+/// A model with all that it takes to ask it.
+#[derive(Debug)]
+pub(crate) struct Filling {
+    predictor: Predictor,
+    task: usize,
+    vocabulary: Vocabulary,
+    /// Most tokens of a row besides auxiliary terms.
+    most: usize,
+    /// What makes maps, if the model attends by any.
+    known: Option<Known>,
+    /// Words that are shown of each mask.
+    top: usize,
+}
+
+impl Filling {
+    /// The model in `folder`, if the task of this name, or its only one, is one of masked words.
+    ///
+    /// # Errors
+    /// Names the file of the folder that is missing, damaged or none of the others', and what to do.
+    pub(crate) fn open(
+        folder: &Path,
+        mask: Option<&Path>,
+        task: Option<&str>,
+        top: usize,
+        around: Around<'_>,
+    ) -> anyhow::Result<Option<Self>> {
+        TaskFile::expected(folder)?;
+        let file = TaskFile::read(folder)?;
+        let named: Vec<_> = file.tasks.iter().filter(|of| task.is_none_or(|task| task == of.name)).collect();
+        let [of] = named[..] else { return Ok(None) };
+        if of.asked != Asked::MaskedWords {
+            return Ok(None);
+        }
+        // Compares the whole folder with its digests.
+        let mut predictor = Predictor::load(folder, &Device::Cpu)?;
+        if let Some(mask) = mask {
+            predictor = predictor.with_gates(Mask::read(mask)?)?;
+        }
+        let vocabulary = vocabulary::of_folder(folder, None)?;
+        encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
+            .with_context(|| format!("{}: the folder's files are not of one model", folder.display()))?;
+        let most = file.most(of);
+        let known = |told| Known::open(&file, told, &[most].into(), vocabulary.clone(), around);
+        let known = file.knowledge.as_ref().map(known);
+        let known = known.transpose().with_context(|| folder.display().to_string())?;
+        Ok(Some(Self { task: predictor.task(&of.name)?, predictor, most, vocabulary, known, top }))
+    }
+
+    /// The most likely words at each mask of all inputs, in their order, `each` being handed one after the other.
+    ///
+    /// # Errors
+    /// Names the line that has no mask, a second text or too many tokens; or when `each` fails.
+    pub(crate) fn answer(
+        &self,
+        inputs: &mut Inputs<'_, impl BufRead>,
+        each: &mut dyn FnMut(Value) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        loop {
+            let asked = inputs.batch(MAPPED)?;
+            if asked.is_empty() {
+                return Ok(());
+            }
+            let (rows, places) = self.rows(&asked)?;
+            let mut logits = self.predictor.at(self.task, &rows, &places)?.into_iter();
+            for (line, places) in asked.into_iter().zip(&places) {
+                let mut said = Map::new();
+                said.extend(line.id.map(|id| ("id".to_owned(), id)));
+                let masks = logits.by_ref().take(places.len()).map(|logits| self.words(&logits));
+                said.insert("masks".to_owned(), Value::Array(masks.collect()));
+                each(Value::Object(said))?;
+            }
+        }
+    }
+
+    /// The rows of some lines, and the places of their masks.
+    fn rows(&self, asked: &[Input]) -> anyhow::Result<(Rows, Vec<Vec<usize>>)> {
+        let blank = self.vocabulary.special().blank;
+        let (mut rows, mut places, mut all) = (Rows::default(), vec![], vec![]);
+        for Input { line, text, pair, .. } in asked {
+            anyhow::ensure!(
+                pair.is_none(),
+                "line {line}: it has a `pair`, but this model fills masks of single texts: leave it out"
+            );
+            let (ids, first) = tokens(text, &self.vocabulary)?;
+            anyhow::ensure!(
+                first.is_some(),
+                "line {line}: there is no {MASK} in it, which is what this model fills: write one where a word is asked for"
+            );
+            anyhow::ensure!(
+                ids.len() <= self.most,
+                "line {line}: it has {} tokens, and this model reads at most {}: shorten it",
+                ids.len(),
+                self.most
+            );
+            places.push((0..ids.len()).filter(|token| ids[*token] == blank).collect());
+            all.push(ids);
+        }
+        match &self.known {
+            None => all.iter().for_each(|ids| rows.push(ids.iter().map(|id| (*id, 0)))),
+            Some(known) => {
+                let texts: Vec<&str> = asked.iter().map(|input| input.text.as_str()).collect();
+                let made = known.masked(self.most, &texts).map_err(|(text, error)| {
+                    error.context(format!("line {}", asked.get(text).map_or(0, |input| input.line)))
+                })?;
+                for (sample, ids) in made.into_iter().zip(&all) {
+                    let sample = if sample.is_of(ids) { sample } else { Sample::unknown(ids) };
+                    known.push_sample(&sample, &mut rows)?;
+                }
+            }
+        }
+        Ok((rows, places))
+    }
+
+    /// The most likely words of one mask, with their shares.
+    fn words(&self, logits: &[f32]) -> Value {
+        let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let all: f64 = logits.iter().map(|logit| f64::from(logit - top).exp()).sum();
+        let mut best: Vec<(u32, f32)> =
+            (0..).zip(logits.iter().copied()).take(self.vocabulary.size()).collect();
+        best.sort_by(|(one, a), (other, b)| b.total_cmp(a).then(one.cmp(other)));
+        let word = |(id, logit): &(u32, f32)| {
+            let is_bert = self.vocabulary.special().family.is_bert();
+            let word = if is_bert { self.vocabulary.token(*id) } else { self.vocabulary.written(*id) };
+            let share = f64::from(logit - top).exp() / all;
+            json!({"word": word.unwrap_or_default(), "share": (share * 1e6).round() / 1e6})
+        };
+        best.iter().take(self.top).map(word).collect()
+    }
+}
