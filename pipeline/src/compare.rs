@@ -7,8 +7,9 @@ use model::eval::interval::across_seeds;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::engine::digest::Digest;
 use crate::engine::layout::Layout;
-use crate::engine::ledger::Ledger;
+use crate::engine::ledger::{self, Ledger};
 use crate::stage::finetune::quirks::ChosenOn;
 use crate::stage::scores::{LEVEL, Line};
 use ::report::FEWEST_SEEDS;
@@ -50,10 +51,14 @@ struct Folder {
 impl Folder {
     fn read(out: &Path) -> anyhow::Result<Self> {
         let name = out.display().to_string();
+        anyhow::ensure!(
+            out.is_dir(),
+            "{name}: there is no such folder; expected an output folder of engraft"
+        );
         let ledger = Ledger::read(&Layout::new(out).ledger())?;
         let made = ledger.last("scores").and_then(|line| line.facts.get("scores")).cloned();
         let made = made.with_context(|| {
-            format!("{name}: stage scores was never made there: make it with `engraft run scores --out {name}` and that folder's config")
+            format!("{name}: stage scores was never made there: make it with `engraft run scores --out {name}` and that folder's config (one with [graft] has `results` in its place, which are not compared)")
         })?;
         let lines = serde_json::from_value(made)
             .with_context(|| format!("{name}: what its ledger says of stage scores is no list of scores"))?;
@@ -64,18 +69,35 @@ impl Folder {
     fn unlike(&self, line: &Line, other: &Self) -> Option<String> {
         let of = other.line(line)?;
         let Line { benchmark, how, .. } = line;
-        let examples =
-            |folder: &Self| folder.ledger.last(&format!("benchmark-{benchmark}")).map(|line| line.artifact);
+        let (own, others) = (self.examples(benchmark), other.examples(benchmark));
+        let words = |line: &Line| line.others.get("tokens").copied();
         let why = if of.metric != line.metric {
             format!("{} here and {} there", line.metric, of.metric)
-        } else if examples(self).zip(examples(other)).is_some_and(|(one, two)| one != two) {
+        } else if own.is_none() || others.is_none() {
+            "a ledger does not say what it was tried on".to_owned()
+        } else if own != others {
             "the benchmark has other examples".to_owned()
         } else if of.test != line.test {
             format!("{} test examples here and {} there", line.test, of.test)
+        } else if words(of) != words(line) {
+            "other words are asked for".to_owned()
         } else {
             return None;
         };
         Some(format!("{benchmark}, {how}, of {}: not what {} was tried on: {why}", self.name, other.name))
+    }
+
+    /// What the scores of a benchmark are of: its examples as the fine-tunings read them that `scores` is made of.
+    fn examples(&self, benchmark: &str) -> Option<Digest> {
+        let scores = self.ledger.last("scores")?;
+        let stage = format!("benchmark-{benchmark}");
+        let read = scores.described.artifacts.iter().filter_map(|(name, artifact)| {
+            let made = |line: &&ledger::Line| line.stage == *name && line.artifact == *artifact;
+            self.ledger.lines().iter().rev().find(made)?.described.artifacts.get(&stage).copied()
+        });
+        let mut read: Vec<Digest> = read.collect();
+        read.dedup();
+        if read.len() == 1 { read.pop() } else { None }
     }
 
     fn line(&self, of: &Line) -> Option<&Line> {
@@ -110,15 +132,22 @@ impl Comparison {
     pub(crate) fn of(outs: &[impl AsRef<Path>]) -> anyhow::Result<Self> {
         let folders =
             outs.iter().map(|out| Folder::read(out.as_ref())).collect::<anyhow::Result<Vec<_>>>()?;
+        let same = |one: &str, other: &str| {
+            let path = |name: &str| std::fs::canonicalize(name).unwrap_or_else(|_| name.into());
+            path(one) == path(other)
+        };
         for (place, folder) in folders.iter().enumerate() {
             anyhow::ensure!(
-                folders[..place].iter().all(|other| other.name != folder.name),
+                folders[..place].iter().all(|other| !same(&other.name, &folder.name)),
                 "{} is named twice: name each output folder once",
                 folder.name
             );
         }
         let (mut rows, mut left_out): (Vec<Vec<Option<Cell>>>, _) = (vec![], vec![]);
         for (place, folder) in folders.iter().enumerate() {
+            if folder.lines.iter().any(|line| line.seed_numbers.is_empty()) {
+                left_out.push(format!("differences of {}: its scores do not say which seeds they are of; run stage scores again", folder.name));
+            }
             for line in &folder.lines {
                 let first = folders[..place].iter().find(|other| other.line(line).is_some());
                 if let Some(why) = first.and_then(|first| folder.unlike(line, first)) {
@@ -167,7 +196,8 @@ impl Comparison {
         };
         let places = self.folders.iter().enumerate();
         lines.push(String::new());
-        lines.extend(places.map(|(place, name)| format!("- {name} began with {}.", began(place))));
+        let began = places.map(|(place, name)| (name, began(place))).filter(|(_, began)| !began.is_empty());
+        lines.extend(began.map(|(name, began)| format!("- {name} began with {began}.")));
         lines.push(format!(
             "- Means over seeds, times 100, with 95 % intervals from {FEWEST_SEEDS} seeds on; behind the semicolon what is more than in {}, seed by seed.",
             self.folders[0]
@@ -215,10 +245,13 @@ mod tests {
 
     /// A ledger with the scores of three seeds and the digest of what they are of.
     fn folder(out: &Path, scores: &[f64], seeds: &[u64], examples: &str) {
-        let line = |stage: &str, artifact: &str, facts: Value| {
-            let digest = blake3::hash(artifact.as_bytes()).to_string();
+        let line = |stage: &str, artifact: &str, input: [&str; 2], facts: Value| {
+            let digest_of = |text: &str| blake3::hash(text.as_bytes()).to_string();
+            let digest = digest_of(artifact);
+            let mut described = json!(Description::new(1));
+            described["artifacts"][input[0]] = json!(digest_of(input[1]));
             json!({
-                "format": 1, "stage": stage, "fingerprint": digest, "described": Description::new(1),
+                "format": 1, "stage": stage, "fingerprint": digest, "described": described,
                 "artifact": digest, "outputs": [], "facts": facts, "reasons": [], "started_ms": 0, "seconds": 0.0, "engraft": "0",
             })
         };
@@ -227,8 +260,12 @@ mod tests {
             "benchmark": "ner", "how": "alone", "began_with": ["encoder"], "metric": "entity_f1", "train": 9, "test": 7, "mean": mean,
             "best": 0.9, "interval": [mean - 0.1, mean + 0.1], "seeds": scores, "seed_numbers": seeds, "others": {},
         }]);
-        let lines =
-            [line("benchmark-ner", examples, json!({})), line("scores", "table", json!({ "scores": of }))];
+        let lines = [
+            line("finetune-base-ner-1", "model", ["benchmark-ner", examples], json!({})),
+            // Made anew since, and read by nothing.
+            line("benchmark-ner", "newer", ["world", ""], json!({})),
+            line("scores", "table", ["finetune-base-ner-1", "model"], json!({ "scores": of })),
+        ];
         let ledger = Layout::new(out).ledger();
         fs::create_dir_all(ledger.parent().unwrap()).unwrap();
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -259,7 +296,9 @@ mod tests {
         let found = Comparison::of(&[&a, &b]).unwrap();
         assert!(found.left_out[0].contains("the benchmark has other examples") && found.json().len() == 1);
         let told = |outs: &[&std::path::PathBuf]| Comparison::of(outs).unwrap_err().to_string();
+        assert!(told(&[&a, &c]).contains("there is no such folder"));
+        fs::create_dir(&c).unwrap();
         assert!(told(&[&a, &c]).contains("stage scores was never made there"));
-        assert!(told(&[&a, &a]).contains("named twice"));
+        assert!(told(&[&a, &a.join("../a")]).contains("named twice"));
     }
 }

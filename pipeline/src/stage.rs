@@ -172,6 +172,7 @@ fn trained(
     };
     if let Some(graft) = &config.graft {
         stages.extend(grafted(config, graft, retraining, base, words, places)?);
+        lama::stages::are_made(config, &stages)?;
         return Ok(stages);
     }
     if let Some((retrain, from)) = retraining {

@@ -179,7 +179,11 @@ fn marks_that_nothing_reads_are_refused(root: &Path) {
     let without = &MARKED[..MARKED.len() - 1];
     let planned = |sets: &[&str]| with(root, &["plan"], sets).output().text();
     let ranking = planned(&[&MARKED[1..], &["finetune.on=[\"capr\"]"]].concat());
-    assert!(ranking.contains("a ranking's pairs and rows of tagged words are put together"), "{ranking}");
+    assert!(
+        ranking
+            .contains("a ranking's pairs, rows of tagged words and texts with masked words are put together"),
+        "{ranking}"
+    );
     let unread = planned(&[&MARKED[..1], &MARKED[3..]].concat());
     assert!(unread.contains("benchmarks.alike.parsed is read by nothing: maps.entities or"), "{unread}");
     let graph = planned(

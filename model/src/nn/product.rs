@@ -377,7 +377,7 @@ fn store<S: Simd, const ROWS: usize>(
 pub(crate) fn product(buffers: &Buffers, left: Left<'_>, right: &Packed, m: usize) -> Buffer {
     let n = right.n;
     let mut out = buffers.any(m * n);
-    // Two blocks for each thread at least, which evens out what they have to do. No bit depends on it.
+    // Some two blocks for each thread, which evens out what they have to do, unless these would be too small or too large. No bit depends on it.
     let block = (m / (2 * rayon::current_num_threads())).next_multiple_of(BLOCK).clamp(BLOCK, MOST);
     out.par_chunks_mut((block * n).max(1)).enumerate().for_each(|(i, values)| {
         let left = match left {

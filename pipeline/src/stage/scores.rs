@@ -83,7 +83,7 @@ pub(crate) struct Line {
     #[serde(default)]
     pub(crate) seed_numbers: Vec<u64>,
     /// Means of the other metrics.
-    others: BTreeMap<String, f64>,
+    pub(crate) others: BTreeMap<String, f64>,
 }
 
 impl Line {

@@ -1,7 +1,7 @@
 //! Which words of a text are masked and asked for: whole words, as in BERT's whole word masking (Devlin et al. 2019, section 3.1, and `create_pretraining_data.py`).
 //!
 //! Of the tokens that may be asked for, `round(0.15 n)` are, one at least. Words are taken in random order; one that would exceed that number is skipped, and where all
-//! are skipped the shortest is taken. Of ten words asked for, eight become `[MASK]`, one becomes other tokens, one stays. Words with `[UNK]` are never asked for.
+//! are skipped the shortest is taken. Of ten words asked for, eight become `[MASK]`, one becomes other tokens, one stays; that is drawn for a word, where BERT draws it for each of its tokens. Words with `[UNK]` are never asked for.
 
 use base::rng::RngKey;
 

@@ -406,7 +406,12 @@ mod tests {
             let right = Packed::of_rows(&buffers, [k, n], |r| &b[r * n..][..n]).in_form(Form::Pairs);
             let of = |x: f32| f32::from_bits(u32::from(half(x)) << 16);
             for left in [Left::Rows(&a, k), Left::Columns(&a_t, m)] {
-                let made = product(&buffers, left, &right, m);
+                let with = |threads: usize| {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    pool.install(|| product(&buffers, left, &right, m))
+                };
+                let made = with(1);
+                assert_eq!(made[..], with(3)[..]);
                 for (at, x) in made.iter().enumerate() {
                     let sum = by_tiles(k, |j| [of(a[at / n * k + j]), of(b[j * n + at % n])]);
                     assert_eq!(x.to_bits(), sum.to_bits(), "{m} {k} {n} at {at}: {x} {sum}");

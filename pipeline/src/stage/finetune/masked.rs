@@ -1,5 +1,5 @@
 //! Texts of which words are masked and asked for, as a benchmark: masked language modelling (Devlin et al. 2019, section 3.1) with whatever attention. Where heads attend by maps,
-//! these are of the text as it is shown: nothing is known of a word that is masked, and no auxiliary term comes from it.
+//! these are of the text without the words that are masked: no mention, phrase, pair or auxiliary term comes from one.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use tasks::downstream::encode::{Frame, Framed};
 use tasks::downstream::example::{Examples, Part};
 use tasks::downstream::masking::{self, Asked as Masked};
 use tasks::maps::generators::Limits;
-use tasks::maps::spelt::Hidden;
-use tasks::token::encode::{Case, Vocabulary};
+use tasks::maps::spelt::{Hidden, Spelt};
+use tasks::token::encode::{Case, Special, Vocabulary};
 
 use super::attention::Attending;
 use super::benchmark::{Benchmark, Score, only};
@@ -34,13 +34,16 @@ pub(super) struct MaskedWords {
     tools: Tools,
     limits: Limits,
     maps: Vec<Map>,
+    /// Texts without a word that can be asked for, which are left out.
+    wordless: usize,
+    seed: u64,
 }
 
 impl MaskedWords {
-    /// Reads nothing but what maps are made with, where `attending` goes by some.
+    /// Looks through all texts for such as have a word that can be asked for, and reads what maps are made with, where `attending` goes by some.
     ///
     /// # Errors
-    /// When that is missing or damaged.
+    /// When that is missing or damaged, or a text cannot be encoded.
     pub(super) fn new(
         examples: Examples,
         vocabulary: Vocabulary,
@@ -49,19 +52,26 @@ impl MaskedWords {
         attending: &Attending,
         context: &Context,
     ) -> anyhow::Result<Self> {
-        let (of, frame) = (looked_at(&examples, fixed), fixed.frame(&vocabulary));
+        let (mut of, frame) = (looked_at(&examples, fixed), fixed.frame(&vocabulary));
+        let plain = Limits { tokens: fixed.max_tokens, terms: 0, auxiliary: 0 };
+        let without = wordless(&examples, &Tools::plain(vocabulary.clone(), case)?, plain)?;
+        let before: usize = of.values().map(Vec::len).sum();
+        of.values_mut().for_each(|places| places.retain(|place| !without[*place]));
+        let wordless = before - of.values().map(Vec::len).sum::<usize>();
         let (tools, limits, maps) = match attending {
             Attending::Knowledge(knowledge, mapping, _) => {
                 let maps = knowledge.maps.clone();
                 (mapping.tools_for(&maps, context)?, mapping.limits_of(fixed.max_tokens)?, maps)
             }
-            Attending::Plain | Attending::Labels(..) => {
-                let limits = Limits { tokens: fixed.max_tokens, terms: 0, auxiliary: 0 };
-                (Tools::plain(vocabulary, case)?, limits, vec![])
-            }
+            Attending::Plain | Attending::Labels(..) => (Tools::plain(vocabulary, case)?, plain, vec![]),
         };
         let output = Output::Vocabulary { decoder: Decoder::MaskedLm };
-        Ok(Self { examples, of, output, frame, tools, limits, maps })
+        Ok(Self { examples, of, output, frame, tools, limits, maps, wordless, seed: 0 })
+    }
+
+    /// The same, whose words of the part `train` are drawn by `seed`.
+    pub(super) fn drawn_by(self, seed: u64) -> Self {
+        Self { seed, ..self }
     }
 
     fn places(&self, part: Part) -> &[usize] {
@@ -75,12 +85,13 @@ impl MaskedWords {
         epoch: u64,
         places: &[usize],
     ) -> anyhow::Result<(Framed, Vec<Vec<Option<u32>>>)> {
-        let key =
-            RngKey::new(0).named("masked words").named(&self.examples.name).named(part.name()).at(epoch);
+        let seed = if part == Part::Train { self.seed } else { 0 };
+        let key = RngKey::new(seed).named("masked words").named(&self.examples.name);
+        let key = key.named(part.name()).at(epoch);
         let texts: Vec<&str> =
             places.iter().map(|&place| self.examples.examples[place].text.as_str()).collect();
         let (special, size) = (self.tools.vocabulary().special(), self.tools.vocabulary().size());
-        let room = self.limits.tokens.saturating_sub(special.family.special_tokens(1));
+        let room = room(special, self.limits);
         let mut masked: Vec<Vec<Masked>> = vec![];
         let mut hide = |text: usize, spelt: &_, _: &_| {
             let asked = masking::draw(spelt, room, special, size, key.at(places[text] as u64));
@@ -115,6 +126,26 @@ impl MaskedWords {
     fn id_at(&self, place: usize) -> String {
         format!("example {:?}", self.examples.examples[place].id)
     }
+}
+
+/// Tokens of a text that a row has room for.
+fn room(special: Special, limits: Limits) -> usize {
+    limits.tokens.saturating_sub(special.family.special_tokens(1))
+}
+
+/// Which texts have no word that can be asked for.
+fn wordless(examples: &Examples, tools: &Tools, limits: Limits) -> anyhow::Result<Vec<bool>> {
+    let (special, size) = (tools.vocabulary().special(), tools.vocabulary().size());
+    let texts: Vec<&str> = examples.examples.iter().map(|example| example.text.as_str()).collect();
+    let mut without = Vec::with_capacity(texts.len());
+    let mut look = |_: usize, spelt: &Spelt, _: &_| {
+        without.push(masking::draw(spelt, room(special, limits), special, size, RngKey::new(0)).is_empty());
+        vec![]
+    };
+    tools.hiding(limits, &texts, &mut look).map_err(|(text, error)| {
+        anyhow::Error::new(error).context(format!("example {:?}", examples.examples[text].id))
+    })?;
+    Ok(without)
 }
 
 /// What is right at each token of a row that is asked for.
@@ -192,7 +223,8 @@ impl Benchmark for MaskedWords {
             outputs.iter().map(|of| f64::from(of[number])).sum::<f64>() / outputs.len() as f64
         };
         let (accuracy, loss) = (mean(0), mean(1));
-        let others = [("cross_entropy", loss), ("perplexity", loss.exp())];
+        let tokens = outputs.len() as f64;
+        let others = [("cross_entropy", loss), ("perplexity", loss.exp()), ("tokens", tokens)];
         Ok(Score {
             samples: self.samples(part),
             metric: "accuracy".to_owned(),
@@ -202,6 +234,7 @@ impl Benchmark for MaskedWords {
     }
 
     fn facts(&self) -> BTreeMap<String, serde_json::Value> {
-        Part::ALL.map(|part| (part.name().to_owned(), json!(self.places(part).len()))).into()
+        let parts = Part::ALL.map(|part| (part.name().to_owned(), json!(self.places(part).len())));
+        parts.into_iter().chain([("texts_without_words".to_owned(), json!(self.wordless))]).collect()
     }
 }

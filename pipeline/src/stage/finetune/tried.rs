@@ -150,7 +150,8 @@ impl Tried {
             made::Read::Examples(of) if of.examples.kind == Kind::MaskedWords => {
                 let (attending, fixed) = (&self.attending, &self.fixed);
                 let words = masked::MaskedWords::new;
-                Box::new(words(of.examples, vocabulary, self.case, fixed, attending, context)?)
+                let words = words(of.examples, vocabulary, self.case, fixed, attending, context)?;
+                Box::new(words.drawn_by(seed))
             }
             made::Read::Examples(examples) => self.of_examples(examples.examples, Of::Examples, context)?,
         })

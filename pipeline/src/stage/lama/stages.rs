@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use tasks::downstream::example::Kind;
 use tasks::token::encode::Case;
 
 use super::{Asking, Which, room};
 use crate::config::Config;
 use crate::engine::stage::Stage;
-use crate::stage::{corpus, encoder, finetune, location, mapping, sizes, vocabulary};
+use crate::stage::{benchmark, corpus, encoder, finetune, location, mapping, sizes, vocabulary};
 
 /// The stages that ask masked language models for facts.
 pub(crate) fn asking(
@@ -27,8 +28,11 @@ pub(crate) fn asking(
         room(lama.max_tokens, sizes.max_position_embeddings)?;
     }
     let maps = |name: &str| {
+        let is_of = |row: &str| name.starts_with(&format!("finetune-{row}-"));
         let by_maps = |of: &finetune::attention::Config| {
-            of.has_maps() && name.starts_with(&format!("finetune-{}-", of.name))
+            let mut recipes =
+                config.recipes.iter().filter(|recipe| recipe.attention.as_ref() == Some(&of.name));
+            of.has_maps() && (is_of(&of.name) || recipes.any(|recipe| is_of(&recipe.name)))
         };
         match &config.corpus {
             Some(corpus) if config.attentions.iter().any(by_maps) => {
@@ -46,13 +50,24 @@ pub(crate) fn asking(
 /// # Errors
 /// Names one that is not, and those that are.
 pub(crate) fn are_made(config: &Config, stages: &[Box<dyn Stage>]) -> anyhow::Result<()> {
-    for name in config.lama.iter().flat_map(|lama| &lama.finetuned) {
-        let made = |of: &&str| of.starts_with("finetune-");
-        let names: Vec<&str> = stages.iter().map(|stage| stage.name()).filter(made).collect();
+    let Some(lama) = &config.lama else { return Ok(()) };
+    let masked = |of: &&benchmark::Config| of.kind() == Some(Kind::MaskedWords) && of.trained_on.is_none();
+    let masked: Vec<String> =
+        config.benchmarks.iter().filter(masked).map(|of| format!("-{}", of.name)).collect();
+    let on = |name: &str| {
+        let row = name.rsplit_once('-').map_or("", |(row, _)| row);
+        name.starts_with("finetune-") && masked.iter().any(|end| row.ends_with(end))
+    };
+    let names: Vec<&str> = stages.iter().map(|stage| stage.name()).filter(|name| on(name)).collect();
+    for (place, name) in lama.finetuned.iter().enumerate() {
         anyhow::ensure!(
             names.contains(&name.as_str()),
-            "lama.finetuned has {name:?}, which the config does not make; its fine-tunings are {}",
-            names.join(", ")
+            "lama.finetuned has {name:?}, which is no fine-tuning on masked words of this config; it has {}",
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        );
+        anyhow::ensure!(
+            !lama.finetuned[..place].contains(name),
+            "lama.finetuned has {name:?} twice: leave one out"
         );
     }
     Ok(())

@@ -91,7 +91,13 @@ impl Tuned {
                     "the model attends by maps, and nothing says how these are made: add the table [maps]",
                 )?;
                 let tools = mapping.tools_for(&knowledge.maps, context)?;
-                Some(Known { limits: mapping.limits_of(most)?, maps: knowledge.maps.clone(), tools })
+                let limits = mapping.limits_of(most).context("lama.max_tokens")?;
+                let (positions, auxiliary) = (predictor.config().max_position_embeddings, limits.auxiliary);
+                anyhow::ensure!(
+                    most + auxiliary <= positions,
+                    "lama.max_tokens is {most}, with {auxiliary} tokens of auxiliary terms (maps.limits.auxiliary), but the encoder has {positions} positions: lower it"
+                );
+                Some(Known { limits, maps: knowledge.maps.clone(), tools })
             }
         };
         Ok(Self { task: predictor.task(&task.name)?, predictor, known })

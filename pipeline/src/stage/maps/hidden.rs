@@ -1,4 +1,4 @@
-//! Samples of texts in which words are hidden: nothing is known of these, in no map and by no auxiliary term.
+//! Samples of texts in which words are hidden: maps and auxiliary terms are those of the text without them, so that neither they nor what they leave behind tells which they were.
 
 use batch::maps::sample::Sample;
 use tasks::Error;
@@ -12,8 +12,10 @@ use text::word::Words;
 use super::tools::{Reader, Tools};
 use super::{Config, Entities, Graph, Phrases, Terms};
 
-/// What stands for a mask while its text is split into words.
-const WORD: &str = "mask";
+/// What stands for a hidden word of letters or digits while a text is looked through: a letter that no lexicon has.
+const WORD: &str = "\u{a66e}";
+/// The same for any other word: a punctuation mark that none has.
+const SIGN: &str = "\u{203d}";
 
 /// The words that are hidden of a text, by its number, given its words.
 pub(crate) type Hide<'a> = &'a mut dyn FnMut(usize, &Spelt, &Words) -> Vec<Hidden>;
@@ -83,9 +85,49 @@ impl Tools {
             let wrong = |error| (number, error);
             reader.read_unmarked(text).map_err(wrong)?;
             let hidden = hide(number, reader.spelt(), reader.words());
-            reader.hide(&hidden).map_err(wrong)?;
+            if !hidden.is_empty() {
+                let shown = without(text, reader.words(), &hidden);
+                reader.hide(&hidden, &shown).map_err(wrong)?;
+            }
             made.push(generator.build(reader.text(), None).map_err(wrong)?);
         }
         Ok(made)
+    }
+}
+
+/// A text in which what is hidden has given way to what stands for it.
+fn without(text: &str, words: &Words, hidden: &[Hidden]) -> String {
+    let (mut shown, mut end) = (String::with_capacity(text.len()), 0);
+    for (number, word) in words.iter().enumerate() {
+        if hidden.iter().any(|of| of.word == number) {
+            let is_word = text[word.bytes.clone()].chars().any(char::is_alphanumeric);
+            shown.push_str(&text[end..word.bytes.start]);
+            shown.push_str(if is_word { WORD } else { SIGN });
+            end = word.bytes.end;
+        }
+    }
+    shown + &text[end..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_some_words_has_as_many_words_and_none_of_these() {
+        let text = "Née chest-pain, 38.5 °C (fever)";
+        let mut words = Words::new(Case::Uncased);
+        words.split(text);
+        let all: Vec<String> = words.iter().map(|word| word.letters.to_owned()).collect();
+        for hidden in 0..all.len() {
+            let shown = without(text, &words, &[Hidden { word: hidden, shown: vec![4] }]);
+            let mut left = Words::new(Case::Uncased);
+            left.split(&shown);
+            let left: Vec<String> = left.iter().map(|word| word.letters.to_owned()).collect();
+            assert_eq!(left.len(), all.len(), "{shown}");
+            for (number, (was, is)) in all.iter().zip(&left).enumerate() {
+                assert_eq!(was == is, number != hidden, "{shown}: {was} {is}");
+            }
+        }
     }
 }

@@ -333,11 +333,19 @@ impl<'t> Reader<'t> {
         &self.words
     }
 
-    /// Hides words: they are in no mention and no phrase.
+    /// Hides words: mentions and phrases become those of `shown`, the text without them. Where it has other words, as byte-level BPE may see it, nothing is
+    /// known of the text.
     ///
     /// # Errors
-    /// When one is shown as nothing.
-    pub(super) fn hide(&mut self, hidden: &[Hidden]) -> Result<(), Error> {
+    /// When the tokenizer refuses it, or a word is shown as nothing.
+    pub(super) fn hide(&mut self, hidden: &[Hidden], shown: &str) -> Result<(), Error> {
+        let spelt = std::mem::take(&mut self.spelt);
+        self.read_unmarked(shown)?;
+        if self.spelt.len() != spelt.len() {
+            self.mentions.clear();
+            self.phrases.clear();
+        }
+        self.spelt = spelt;
         let has = |words: &Range<usize>| hidden.iter().any(|of| words.contains(&of.word));
         self.mentions.retain(|mention| !mention.words.iter().any(has));
         self.phrases.retain(|phrase| !has(phrase));

@@ -1,7 +1,7 @@
 //! Products of bf16 pairs by the tiles of AMX: 16 by 16 sums take 32 terms at a time.
 //!
 //! Of these 32 the even terms and the odd ones are added by themselves, then both, then that to the sum (Intel, Architecture Instruction Set Extensions, `TDPBF16PS`): another
-//! order than [`super::instruction`]'s, so other bits, and sixteen times its speed.
+//! order than [`super::instruction`]'s, so other bits.
 #![allow(
     unsafe_code,
     reason = "instructions that not every processor has are asked for by name, and the system for leave to use them"
