@@ -189,3 +189,31 @@ fn silent_05_numbers_that_are_none_are_no_answers() {
         assert!(text.contains("of row 0") && text.contains("no answer"), "{text}");
     }
 }
+
+#[test]
+fn single_tokens_are_asked_and_none_outside_of_their_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    trained(setup(), 2).save_checkpoint(dir.path()).unwrap();
+    let loaded = Predictor::load(dir.path(), &Device::Cpu).unwrap();
+    let of_tokens = |task: &crate::output::Task| task.output.is_of_tokens();
+    let tags = loaded.outline().tasks.iter().position(of_tokens).unwrap();
+    let whole = loaded.outline().tasks.iter().position(|task| !of_tokens(task)).unwrap();
+    let rows = rows(3);
+    let all = loaded.logits(tags, &rows).unwrap();
+    // Of every row the first token and the last, but of the second nothing.
+    let asked: Vec<Vec<usize>> = rows
+        .lengths
+        .iter()
+        .enumerate()
+        .map(|(row, len)| if row == 1 { vec![] } else { vec![0, len - 1] })
+        .collect();
+    let said = loaded.at(tags, &rows, &asked).unwrap();
+    let starts = rows.lengths.iter().scan(0, |next, len| Some(std::mem::replace(next, *next + len)));
+    let expected = starts.zip(&asked).flat_map(|(start, asked)| asked.iter().map(move |token| start + token));
+    assert_eq!(said, expected.map(|token| all[token].clone()).collect::<Vec<_>>());
+    assert!(loaded.at(tags, &rows, &vec![vec![]; rows.len()]).unwrap().is_empty());
+    let outside = loaded.at(tags, &rows, &[vec![rows.lengths[0]]]).unwrap_err().to_string();
+    assert!(outside.contains("row 0: token"), "{outside}");
+    let of_rows = loaded.at(whole, &rows, &asked).unwrap_err().to_string();
+    assert!(of_rows.contains("it speaks of whole rows"), "{of_rows}");
+}

@@ -70,4 +70,11 @@ fn mask_tokens_are_filled_as_on_the_cpu() {
     let [cpu, cuda] = [Device::Cpu, device()]
         .map(|device| Filler::load(dir.path(), &device).unwrap().logits(&rows, &masked).unwrap().concat());
     assert!(!cpu.is_empty() && distance(&cpu, &cuda) < 1e-4, "{}", distance(&cpu, &cuda));
+    // A fine-tuned model says the same of these tokens.
+    let places: Vec<Vec<usize>> = masked.iter().map(|token| vec![*token]).collect();
+    for (device, filled) in [(Device::Cpu, &cpu), (device(), &cuda)] {
+        let predictor = Predictor::load(dir.path(), &device).unwrap();
+        let said = predictor.at(predictor.task("masked_lm").unwrap(), &rows, &places).unwrap().concat();
+        assert!(distance(filled, &said) < 1e-6, "{}", distance(filled, &said));
+    }
 }
