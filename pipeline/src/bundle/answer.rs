@@ -104,6 +104,11 @@ impl Answering {
             let names: Vec<&str> = file.tasks.iter().map(|of| of.name.as_str()).collect();
             anyhow::bail!("this model was not fine-tuned on {task:?} but on {}", names.join(", "));
         }
+        let first = file.tasks.first().map_or("", |of| of.name.as_str());
+        anyhow::ensure!(
+            !asked.is_empty(),
+            "all tasks of this model are of masked words, one of which is asked at a time: --task {first}"
+        );
         let lengths = asked.iter().map(|of| file.most(&of.task)).collect();
         let known = |told| Known::open(&file, told, &lengths, vocabulary.clone(), around);
         let known = file.knowledge.as_ref().map(known);
