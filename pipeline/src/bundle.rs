@@ -6,6 +6,7 @@ pub(crate) mod card;
 pub(crate) mod fill;
 pub(crate) mod known;
 pub(crate) mod lines;
+mod opened;
 mod tags;
 pub(crate) mod task_file;
 pub(crate) mod vectors;

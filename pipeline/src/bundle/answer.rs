@@ -5,9 +5,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use anyhow::Context as _;
-use model::Device;
 use model::eval::cosine::{dot, unit};
-use model::head::mask::Mask;
 use model::predict::{Attended, Predictor};
 use serde_json::{Map, Value, json};
 use tasks::downstream::encode::{Cuts, Frame, Framed, Texts};
@@ -16,10 +14,10 @@ use tasks::token::encode::Vocabulary;
 
 use super::known::{self, Around, Known};
 use super::lines::{Input, Inputs};
+use super::opened::Opened;
 use super::tags::Heard;
 use super::task_file::{Asked, Task, TaskFile};
-use super::{LINES, MAPPED, TOKENS, asked_together, push, vocabulary};
-use crate::stage::encoder;
+use super::{LINES, MAPPED, TOKENS, asked_together, push};
 
 /// A fine-tuned model with all that it takes to ask it.
 #[derive(Debug)]
@@ -66,23 +64,8 @@ impl Answering {
         top: usize,
         around: Around<'_>,
     ) -> anyhow::Result<Self> {
-        TaskFile::expected(folder)?;
-        // Compares the whole folder with its digests, so what is read of it from here on is what was written.
-        let mut predictor = Predictor::load(folder, &Device::Cpu)?;
-        let file = TaskFile::read(folder)?;
-        if let Some(mask) = mask {
-            predictor = predictor.with_gates(Mask::read(mask)?)?;
-        }
-        let vocabulary = vocabulary::of_folder(folder, None)?;
-        encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
-            .with_context(|| format!("{}: the folder's files are not of one model", folder.display()))?;
-        let (maps, told) = (&predictor.outline().knowledge, &file.knowledge);
-        anyhow::ensure!(
-            maps.as_ref().map(|of| of.maps) == told.as_ref().map(|of| of.maps.len()),
-            "{}: what it says of the maps that the model attends by is not what {} says: fine-tune again with this engraft",
-            folder.join(super::task_file::FILE).display(),
-            model::checkpoint::OUTPUTS_FILE,
-        );
+        let opened = Opened::open(folder, mask)?;
+        let (predictor, file) = (&opened.predictor, &opened.file);
         let mut asked = vec![];
         // What is masked is filled by `Filling`; nobody asks for it of whole lines.
         let of_lines = |of: &&Task| of.asked != Asked::MaskedWords || file.tasks.len() == 1;
@@ -110,9 +93,8 @@ impl Answering {
             "all tasks of this model are of masked words, one of which is asked at a time: --task {first}"
         );
         let lengths = asked.iter().map(|of| file.most(&of.task)).collect();
-        let known = |told| Known::open(&file, told, &lengths, vocabulary.clone(), around);
-        let known = file.knowledge.as_ref().map(known);
-        let known = known.transpose().with_context(|| folder.display().to_string())?;
+        let known = opened.known(folder, &lengths, around)?;
+        let Opened { predictor, vocabulary, file } = opened;
         Ok(Self { predictor, vocabulary, file, asked, known, top })
     }
 

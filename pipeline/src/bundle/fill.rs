@@ -3,21 +3,19 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use anyhow::Context as _;
 use batch::maps::sample::Sample;
 use batch::rows::Rows;
-use model::Device;
-use model::head::mask::Mask;
 use model::predict::Predictor;
 use serde_json::{Map, Value, json};
 use tasks::downstream::lama::MASK;
 use tasks::token::encode::Vocabulary;
 
+use super::MAPPED;
+use super::answer::shares;
 use super::known::{Around, Known};
 use super::lines::{Input, Inputs};
+use super::opened::Opened;
 use super::task_file::{Asked, TaskFile};
-use super::{MAPPED, vocabulary};
-use crate::stage::encoder;
 use crate::stage::lama::tokens;
 
 /// A model with all that it takes to ask it.
@@ -53,18 +51,10 @@ impl Filling {
         if of.asked != Asked::MaskedWords {
             return Ok(None);
         }
-        // Compares the whole folder with its digests.
-        let mut predictor = Predictor::load(folder, &Device::Cpu)?;
-        if let Some(mask) = mask {
-            predictor = predictor.with_gates(Mask::read(mask)?)?;
-        }
-        let vocabulary = vocabulary::of_folder(folder, None)?;
-        encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
-            .with_context(|| format!("{}: the folder's files are not of one model", folder.display()))?;
-        let most = file.most(of);
-        let known = |told| Known::open(&file, told, &[most].into(), vocabulary.clone(), around);
-        let known = file.knowledge.as_ref().map(known);
-        let known = known.transpose().with_context(|| folder.display().to_string())?;
+        let opened = Opened::open(folder, mask)?;
+        let most = opened.file.most(of);
+        let known = opened.known(folder, &[most].into(), around)?;
+        let Opened { predictor, vocabulary, .. } = opened;
         Ok(Some(Self { task: predictor.task(&of.name)?, predictor, most, vocabulary, known, top }))
     }
 
@@ -135,15 +125,13 @@ impl Filling {
 
     /// The most likely words of one mask, with their shares.
     fn words(&self, logits: &[f32]) -> Value {
-        let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let all: f64 = logits.iter().map(|logit| f64::from(logit - top).exp()).sum();
-        let mut best: Vec<(u32, f32)> =
-            (0..).zip(logits.iter().copied()).take(self.vocabulary.size()).collect();
-        best.sort_by(|(one, a), (other, b)| b.total_cmp(a).then(one.cmp(other)));
-        let word = |(id, logit): &(u32, f32)| {
+        let shares = shares(logits);
+        let mut best: Vec<((u32, f32), f64)> =
+            (0..).zip(logits.iter().copied()).zip(shares).take(self.vocabulary.size()).collect();
+        best.sort_by(|((one, a), _), ((other, b), _)| b.total_cmp(a).then(one.cmp(other)));
+        let word = |((id, _), share): &((u32, f32), f64)| {
             let is_bert = self.vocabulary.special().family.is_bert();
             let word = if is_bert { self.vocabulary.token(*id) } else { self.vocabulary.written(*id) };
-            let share = f64::from(logit - top).exp() / all;
             json!({"word": word.unwrap_or_default(), "share": (share * 1e6).round() / 1e6})
         };
         best.iter().take(self.top).map(word).collect()

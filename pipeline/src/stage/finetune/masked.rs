@@ -148,7 +148,7 @@ fn wordless(examples: &Examples, tools: &Tools, limits: Limits) -> anyhow::Resul
     Ok(without)
 }
 
-/// What is right at each token of a row that is asked for.
+/// The gold label of each token of a row that is asked for: the token that was masked.
 fn of_tokens(sample: &Sample, masked: &[Masked]) -> Vec<Option<u32>> {
     let mut targets = vec![None; sample.input_ids.len()];
     let real = usize::from(sample.real);

@@ -1,0 +1,64 @@
+//! A fine-tuned model's folder, read whole and compared with itself.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::Context as _;
+use model::Device;
+use model::head::mask::Mask;
+use model::predict::Predictor;
+use tasks::token::encode::Vocabulary;
+
+use super::known::{Around, Known};
+use super::task_file::{FILE, TaskFile};
+use super::vocabulary;
+use crate::stage::encoder;
+
+/// What is read of a folder.
+pub(super) struct Opened {
+    pub(super) predictor: Predictor,
+    pub(super) vocabulary: Vocabulary,
+    pub(super) file: TaskFile,
+}
+
+impl Opened {
+    /// Reads `folder`; the model's heads have the gates of `mask` if there is one.
+    ///
+    /// # Errors
+    /// Names the file of the folder that is missing, damaged or none of the others', and what to do.
+    pub(super) fn open(folder: &Path, mask: Option<&Path>) -> anyhow::Result<Self> {
+        TaskFile::expected(folder)?;
+        // Compares the whole folder with its digests, so what is read of it from here on is what was written.
+        let mut predictor = Predictor::load(folder, &Device::Cpu)?;
+        let file = TaskFile::read(folder)?;
+        if let Some(mask) = mask {
+            predictor = predictor.with_gates(Mask::read(mask)?)?;
+        }
+        let vocabulary = vocabulary::of_folder(folder, None)?;
+        encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
+            .with_context(|| format!("{}: the folder's files are not of one model", folder.display()))?;
+        let (maps, told) = (&predictor.outline().knowledge, &file.knowledge);
+        anyhow::ensure!(
+            maps.as_ref().map(|of| of.maps) == told.as_ref().map(|of| of.maps.len()),
+            "{}: what it says of the maps that the model attends by is not what {} says: fine-tune again with this engraft",
+            folder.join(FILE).display(),
+            model::checkpoint::OUTPUTS_FILE,
+        );
+        Ok(Self { predictor, vocabulary, file })
+    }
+
+    /// What makes the maps of rows of at most so many tokens, if the model attends by any, of what is found `around`.
+    ///
+    /// # Errors
+    /// Names the folder, and what is missing or damaged.
+    pub(super) fn known(
+        &self,
+        folder: &Path,
+        lengths: &BTreeSet<usize>,
+        around: Around<'_>,
+    ) -> anyhow::Result<Option<Known>> {
+        let known = |told| Known::open(&self.file, told, lengths, self.vocabulary.clone(), around);
+        let known = self.file.knowledge.as_ref().map(known);
+        known.transpose().with_context(|| folder.display().to_string())
+    }
+}
