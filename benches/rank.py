@@ -14,6 +14,7 @@ batch, 5 corrupted triples each.
 import argparse
 import json
 import random
+import sys
 import time
 from pathlib import Path
 
@@ -97,8 +98,9 @@ def train(model, graph, seed):
     warm = steps // 10
     rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda s: (s + 1) / warm if s < warm else (steps - s) / (steps - warm))
     model.train()
-    for _ in range(epochs):
+    for epoch in range(epochs):
         rng.shuffle(samples)
+        lost, started = 0.0, time.perf_counter()
         for at in range(0, len(samples), size):
             some = samples[at : at + size]
             logits = model(graph.batch([triple for triple, _ in some]))
@@ -108,6 +110,9 @@ def train(model, graph, seed):
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
             rate.step()
+            lost += loss.item() * len(some)
+        told = {"epoch": epoch + 1, "of": epochs, "loss": round(lost / len(samples), 4), "s": round(time.perf_counter() - started, 1)}
+        print(json.dumps(told), file=sys.stderr, flush=True)
 
 
 @torch.no_grad()

@@ -9,7 +9,8 @@ after --patience looks without a better one, the best model's scores on `test`, 
 
 Where engraft was told to train on or look at no more than some examples (finetune.max_examples), as many are drawn here for `train` and `dev`; the examples of `test` are the very same.
 
-Where it differs: a sentence with tags that is longer than a row is cut here (its other words are O) and has several rows in engraft.
+Where it differs: a sentence with tags that is longer than a row is cut here (its other words are O) and has several rows in engraft. Windows of passages end at whole words in
+engraft, and at tokens here.
 """
 
 import argparse
@@ -22,6 +23,8 @@ from pathlib import Path
 
 import torch
 from transformers import AutoModel, AutoTokenizer
+
+import spans
 
 
 class Model(torch.nn.Module):
@@ -206,8 +209,15 @@ def run(folder, args, ours, out):
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     pooling = json.loads((out / "model" / "outputs.json").read_text())["outputs"]["pooling"]
     assert pooling in ("learned_pooler", "mean"), f"no pooling {pooling} here"
-    args.tokens = json.loads((out / "model" / "task.json").read_text())["max_tokens"]
-    model = Model(args.model, max(1, len(index["classes"])), "tokens" if index["kind"] == "tags" else pooling, settings["dropout"])
+    task = json.loads((out / "model" / "task.json").read_text())
+    args.tokens, told = task["max_tokens"], task["tasks"][0].get("spans")
+    width = 2 if told else max(1, len(index["classes"]))
+    model = Model(args.model, width, "tokens" if told or index["kind"] == "tags" else pooling, settings["dropout"])
+    features = {row["id"]: spans.windows(tokenizer, row, args.tokens, told) for of_part in of.values() for row in of_part} if told else {}
+    if told:
+        has = lambda row: any(window["ends"] != (0, 0) for window in features[row["id"]])
+        of["train"] = [row for row in of["train"] if has(row) or not row["answer"]["span"]["accepted"]]
+    score_of = lambda part: spans.answers(model, of[part], features, told, index["measure"]) if told else answers(model, tokenizer, index, of[part], args.tokens)
     decayed = [p for name, p in model.named_parameters() if not name.endswith("bias") and "LayerNorm" not in name]
     other = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
     optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": other, "weight_decay": 0.0}], lr=settings["learning_rate"], fused=True)
@@ -220,13 +230,17 @@ def run(folder, args, ours, out):
         chance.shuffle(of["train"])
         for start in range(0, len(of["train"]), settings["batch"]):
             some = of["train"][start : start + settings["batch"]]
-            batch, firsts = encoded(tokenizer, some, args.tokens)
-            loss_of(index["kind"], model(batch), some, firsts).backward()
+            if told:
+                lost = spans.loss(model, [window for row in some for window in spans.drawn(features[row["id"]], chance, args.negatives)])
+            else:
+                batch, firsts = encoded(tokenizer, some, args.tokens)
+                lost = loss_of(index["kind"], model(batch), some, firsts)
+            lost.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
             rate.step()
             optimiser.zero_grad()
-        score = answers(model, tokenizer, index, of["dev"], args.tokens)
+        score = score_of("dev")
         if score > best:
             best, kept, worse = score, copy.deepcopy(model.state_dict()), 0
         else:
@@ -234,7 +248,7 @@ def run(folder, args, ours, out):
             if worse == args.patience:
                 break
     model.load_state_dict(kept)
-    return answers(model, tokenizer, index, of["test"], args.tokens), time.perf_counter() - began
+    return score_of("test"), time.perf_counter() - began
 
 
 def interval(scores):
@@ -253,6 +267,7 @@ def main():
     parser.add_argument("model", type=Path)
     parser.add_argument("benchmarks", nargs="*")
     parser.add_argument("--patience", type=int, default=10, help="finetune.patience.evaluations")
+    parser.add_argument("--negatives", type=int, default=2, help="finetune.spans.negatives")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

@@ -125,7 +125,10 @@ typedef struct {
   uint32_t stride; /* a multiple of 4 */
 } CrossEntropy;
 
-/* group_cross_entropy_T: the same over the scores of a group of rows, of which one is right; a warp a group. */
+/* In the place of a group's right row: nothing is asked of it. */
+enum : uint32_t { kNoRow = 0xffffffffU };
+
+/* group_cross_entropy_T: the same over the scores of a group of rows, of which one is right, or none, kNoRow: no loss then; a warp a group. */
 typedef struct {
   const void* scores;     /* T [m, stride], the first of each row used */
   void* d_scores;         /* T [m, stride]; may be scores; null: no gradient */

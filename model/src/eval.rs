@@ -4,6 +4,7 @@
 //! numbers, empty inputs, slices of different lengths, one class alone. Sums run in the order of the input and random numbers are a
 //! function of a seed, so every number is the same for any number of threads.
 
+pub mod answer;
 pub mod auroc;
 pub mod correlation;
 pub mod cosine;

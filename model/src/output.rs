@@ -1,4 +1,4 @@
-//! The tasks' last layers: classes, sets of classes, scores and rankings of whole rows, and classes or words of the vocabulary for single tokens.
+//! The tasks' last layers: classes, sets of classes, scores and rankings of whole rows, classes or words of the vocabulary for single tokens, and the ends of spans.
 
 mod dropout;
 mod in_batch;
@@ -24,7 +24,7 @@ use crate::range;
 pub use dropout::OutputDropout;
 pub use layers::{Loss, Outputs};
 use masked_lm::MaskedLm;
-pub use targets::{Anchor, Batch, Group, Targets};
+pub use targets::{Anchor, Batch, Ends, Group, Targets};
 
 /// How rows of a group are told from the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
@@ -84,6 +84,9 @@ pub enum Output {
         /// How many classes there are (c).
         classes: usize,
     },
+    /// The first and the last token of an answer, each by a softmax over all tokens of the row; both are the first token, `[CLS]`, where the row has no answer
+    /// (Devlin et al. 2019, sections 4.2 and 4.3).
+    Span,
     /// A token of the vocabulary for each token that is asked about, by softmax.
     Vocabulary {
         /// What predicts it.
@@ -137,7 +140,7 @@ impl Output {
     /// Whether it speaks of each token, and not of whole rows: then nothing is pooled for it.
     #[must_use]
     pub fn is_of_tokens(&self) -> bool {
-        matches!(self, Output::Tag { .. } | Output::Vocabulary { .. })
+        matches!(self, Output::Tag { .. } | Output::Span | Output::Vocabulary { .. })
     }
 
     /// How many rows its logits have for some rows of tokens (m): one for each, or for each of their tokens.
@@ -154,6 +157,7 @@ impl Output {
             | Output::AnyClasses { classes, .. }
             | Output::Tag { classes } => *classes,
             Output::Score | Output::Rank { .. } => 1,
+            Output::Span => 2,
             Output::Vocabulary { .. } => vocabulary,
             Output::Embedding { .. } => 0,
         }
@@ -214,9 +218,11 @@ impl Task {
             Output::Embedding { scale } if !range::POSITIVE_WEIGHT.holds(*scale) => {
                 return wrong("scale", shown(*scale), range::POSITIVE_WEIGHT.told);
             }
-            Output::Score | Output::Rank { .. } | Output::Embedding { .. } | Output::Vocabulary { .. } => {
-                return Ok(());
-            }
+            Output::Score
+            | Output::Rank { .. }
+            | Output::Span
+            | Output::Embedding { .. }
+            | Output::Vocabulary { .. } => return Ok(()),
         };
         let classes = self.output.width(0);
         if classes < least {

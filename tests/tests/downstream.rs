@@ -170,9 +170,11 @@ fn the_worlds_hospital_has_all_four_outcomes() {
                 .flat_map(|sample| match &sample.answer {
                     Answer::Class(class) => vec![*class],
                     Answer::Classes(classes) => classes.clone(),
-                    Answer::Score(_) | Answer::Tags(_) | Answer::Choice(_) | Answer::MaskedWords => {
-                        Vec::new()
-                    }
+                    Answer::Score(_)
+                    | Answer::Tags(_)
+                    | Answer::Choice(_)
+                    | Answer::MaskedWords
+                    | Answer::Span(_) => Vec::new(),
                 })
                 .collect();
             assert!(

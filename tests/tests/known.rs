@@ -181,7 +181,7 @@ fn marks_that_nothing_reads_are_refused(root: &Path) {
     let ranking = planned(&[&MARKED[1..], &["finetune.on=[\"capr\"]"]].concat());
     assert!(
         ranking
-            .contains("a ranking's pairs, rows of tagged words and texts with masked words are put together"),
+            .contains("a ranking's pairs, rows of tagged words, texts with masked words and passages beside"),
         "{ranking}"
     );
     let unread = planned(&[&MARKED[..1], &MARKED[3..]].concat());

@@ -11,6 +11,7 @@ mod licensed;
 mod listed;
 mod real;
 mod shards;
+mod spans;
 
 const DRUGS: [&str; 4] = ["aspirin", "ibuprofen", "warfarin", "metformin"];
 const OTHERS: [&str; 6] = ["helps", "after", "pain", "fever", "often", "today"];

@@ -80,6 +80,14 @@ __device__ void group_cross_entropy(const GroupCrossEntropy& args) {
   const uint32_t group = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
   if (group >= args.groups) return;
   const uint32_t first = args.starts[group], end = args.starts[group + 1], right = first + args.right[group];
+  if (args.right[group] == kNoRow) {
+    if (lane == 0) {
+      args.losses[group] = 0.0;
+      args.hits[group] = 0;
+    }
+    for (uint32_t at = first + lane; at < end && args.d_scores; at += 32) static_cast<T*>(args.d_scores)[uint64_t(at) * args.stride] = from_float<T>(0.0F);
+    return;
+  }
   const T* x = static_cast<const T*>(args.scores);
   const uint64_t stride = args.stride;
   const float own = to_float(x[right * stride]);

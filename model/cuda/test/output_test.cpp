@@ -167,7 +167,7 @@ template <class T>
 void groups(const std::vector<uint32_t>& sizes, uint32_t stride) {
   std::vector<uint32_t> starts{0}, right;
   for (uint32_t size : sizes) {
-    right.push_back(test::below("right", right.size(), size));
+    right.push_back(right.size() % 4 == 3 ? kNoRow : test::below("right", right.size(), size));
     starts.push_back(starts.back() + size);
   }
   const uint32_t m = starts.back(), count = uint32_t(sizes.size());
@@ -176,6 +176,7 @@ void groups(const std::vector<uint32_t>& sizes, uint32_t stride) {
   double loss = 0.0, hits = 0.0;
   Numbers dx(m);
   for (uint32_t g = 0; g < count; g++) {
+    if (right[g] == kNoRow) continue;
     const Softmax of(x.data() + size_t(starts[g]) * stride, sizes[g], right[g], stride);
     loss += of.loss / count;
     hits += of.best == right[g];

@@ -14,7 +14,9 @@ use model::head::mask::Mask;
 use model::optim::adamw::{AdamWConfig, Missing};
 use model::optim::bert::{self, Kind};
 use model::optim::schedule::{Decay, Schedule};
-use model::output::{Anchor, Batch, Decoder, Group, Outline, Output, OutputDropout, RankLoss, Targets, Task};
+use model::output::{
+    Anchor, Batch, Decoder, Ends, Group, Outline, Output, OutputDropout, RankLoss, Targets, Task,
+};
 use model::train::heads::Heads;
 use model::train::{Config, Setup};
 
@@ -50,9 +52,9 @@ pub(crate) struct Toy {
 /// Maps of what is known of a row.
 const MAPS: usize = 2;
 /// The tasks, one of each kind of output.
-const TASKS: [&str; 8] = ["one", "any", "score", "rank", "pairs", "tags", "words", "near"];
+const TASKS: [&str; 9] = ["one", "any", "score", "rank", "pairs", "tags", "words", "near", "span"];
 
-fn outputs() -> [Output; 8] {
+fn outputs() -> [Output; 9] {
     [
         Output::OneClass { classes: 3, weights: Some(vec![1.0, 0.5, 2.0]) },
         Output::AnyClasses { classes: 5, positive: Some(vec![2.0, 1.0, 1.0, 3.0, 1.5]) },
@@ -62,6 +64,7 @@ fn outputs() -> [Output; 8] {
         Output::Tag { classes: 4 },
         Output::Vocabulary { decoder: Decoder::Linear },
         Output::Embedding { scale: 5.0 },
+        Output::Span,
     ]
 }
 
@@ -293,6 +296,10 @@ fn batches(of: Sizes, seed: u64) -> Result<Vec<Batch>, Box<dyn Error>> {
         };
         Targets::Tokens(words.iter().zip(&rows.lengths).map(row).collect())
     };
+    let ends = |(word, tokens): (&u32, &usize)| {
+        let first = (*word as usize % 4).min(tokens - 1);
+        Ends { tokens: *tokens, first, last: (first + 1).min(tokens - 1) }
+    };
     let targets = [
         Targets::Classes(words.iter().map(|word| word % 3).collect()),
         Targets::Sets(words.iter().map(set).collect()),
@@ -302,6 +309,7 @@ fn batches(of: Sizes, seed: u64) -> Result<Vec<Batch>, Box<dyn Error>> {
         at(1, &|word| word % 4),
         at(2, &|word| word + 1),
         Targets::Anchors(anchors),
+        Targets::Spans(words.iter().zip(&rows.lengths).map(ends).collect()),
     ];
     let each = (0..).zip(targets);
     Ok(each.map(|(task, targets)| Batch { task, rows: rows.clone(), targets }).collect())

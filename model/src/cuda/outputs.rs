@@ -134,7 +134,7 @@ pub(crate) struct Memory {
     pub(crate) logits: Address,
     /// Of samples of an embedding: inverse norms, f32 `[m]`; cosines and their gradients, f32 `[anchors, m]`.
     anchors: [Address; 3],
-    /// f64, u32 for each row.
+    /// f64, u32 for each loss.
     losses: Address,
     hits: Address,
     /// Gradients, `[m, d]` each, and partial sums; not of a pass that only answers.
@@ -211,8 +211,8 @@ impl Outputs {
         let total = batch.targets.weight(&of.output);
         let dropout = dropout.filter(|_| !matches!(of.output, Output::Embedding { .. }));
         let drop = dropout.map(|key| Dropout::new(key.named(&of.name), self.outline.dropout));
-        let variational =
-            self.outline.thinned == OutputDropout::Variational && matches!(of.output, Output::Tag { .. });
+        let variational = self.outline.thinned == OutputDropout::Variational
+            && matches!(of.output, Output::Tag { .. } | Output::Span);
         let mask_rows = (variational && drop.is_some()).then(|| {
             let of_rows = (0_u32..).zip(rows).flat_map(|(row, span)| std::iter::repeat_n(row, span.len));
             feed.put(&of_rows.collect::<Vec<u32>>())
@@ -240,7 +240,7 @@ impl Outputs {
             _ => None,
         };
         let output = unweighted.as_ref().unwrap_or(&of.output);
-        let asked = Asked::new(feed, output, &batch.targets, classes.as_deref())?;
+        let asked = Asked::new(feed, output, &batch.targets, classes.as_deref(), m)?;
         Ok(Fed {
             task: batch.task,
             m,
@@ -270,7 +270,8 @@ impl Outputs {
         let classes: Vec<Option<u32>> = index.iter().copied().map(Some).collect();
         let output = Output::OneClass { classes: m, weights: None };
         let targets = Targets::Classes(index.clone());
-        let (asked, total) = (Asked::new(feed, &output, &targets, Some(&classes))?, targets.weight(&output));
+        let (asked, total) =
+            (Asked::new(feed, &output, &targets, Some(&classes), m)?, targets.weight(&output));
         let weight = labels.settings.weight(m);
         Ok(Fed {
             task: 0,
@@ -350,6 +351,7 @@ impl Outputs {
             Some(Losses { asked: Asked::Anchors(of), .. }) => of.count,
             _ => 0,
         };
+        let losses = fed.asked.as_ref().map_or(m, |of| of.asked.losses(m).max(m));
         let [picked, pooled] = [true, pools].map(|wanted| some(wanted, vectors));
         Memory {
             picked,
@@ -369,8 +371,8 @@ impl Outputs {
                 some(anchors > 0, 4 * anchors * m),
                 some(anchors > 0, 4 * anchors * m),
             ],
-            losses: some(true, 8 * m),
-            hits: some(true, 4 * m),
+            losses: some(true, 8 * losses),
+            hits: some(true, 4 * losses),
             back: [some(backward, vectors), some(backward, vectors)],
             partials: some(backward, 4 * partials),
             of_labels: some(fed.of_labels, vectors),

@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
-use super::targets::{Anchor, Group, Targets};
+use super::targets::{Anchor, Ends, Group, Targets};
 use super::{Output, RankLoss, in_batch};
 use crate::nn::binary_cross_entropy::binary_cross_entropy;
 use crate::nn::cross_entropy::{cross_entropy, weighted_cross_entropy};
@@ -19,6 +19,7 @@ pub(super) fn mean(output: &Output, logits_mc: &Tensor, targets: &Targets) -> Re
         (Output::AnyClasses { positive, .. }, Targets::Sets(sets)) => {
             binary_cross_entropy(logits_mc, sets, positive.as_deref())
         }
+        (Output::Span, Targets::Spans(rows)) => ends(logits_mc, rows),
         (Output::Score, Targets::Scores(scores)) => squared_error(&logits_mc.squeeze(1)?, scores),
         (Output::Rank { loss: RankLoss::Softmax }, Targets::Groups(groups)) => softmax(logits_mc, groups),
         (Output::Rank { loss: RankLoss::Binary }, Targets::Groups(groups)) => binary(logits_mc, groups),
@@ -85,6 +86,13 @@ fn softmax(logits_m1: &Tensor, groups: &[Group]) -> Result<Tensor> {
     group_cross_entropy(&logits_m1.squeeze(1)?, &groups)
 }
 
+/// The mean over both ends of all rows of a softmax over the row's tokens.
+fn ends(logits_m2: &Tensor, rows: &[Ends]) -> Result<Tensor> {
+    let of = |end: fn(&Ends) -> usize| rows.iter().map(move |row| (row.tokens, end(row)));
+    let groups: Vec<(usize, usize)> = of(|row| row.first).chain(of(|row| row.last)).collect();
+    group_cross_entropy(&logits_m2.t()?.flatten_all()?, &groups)
+}
+
 fn binary(logits_m1: &Tensor, groups: &[Group]) -> Result<Tensor> {
     let set = |right: bool| if right { vec![0] } else { vec![] };
     let sets = groups.iter().flat_map(|group| (0..group.rows).map(move |row| set(row == group.right)));
@@ -111,8 +119,11 @@ mod tests {
         let tag = (Output::Tag { classes: 3 }, 3, Targets::Tokens(tags));
         let anchors = vec![Anchor { negatives: 2, also_match: vec![5] }, Anchor::default()];
         let near = (Output::Embedding { scale: 3.0 }, 4, Targets::Anchors(anchors));
+        let row = |tokens, first, last| Ends { tokens, first, last };
+        let span = (Output::Span, 2, Targets::Spans(vec![row(3, 1, 2), row(1, 0, 0), row(2, 0, 1)]));
         let all = [
             tag,
+            span,
             near,
             rank(RankLoss::Softmax),
             rank(RankLoss::Binary),
@@ -124,7 +135,7 @@ mod tests {
         ];
         for (output, width, targets) in all {
             let logits_mc = randn(7, &[6, width]);
-            let lengths = if matches!(output, Output::Tag { .. }) { vec![3, 1, 2] } else { vec![2; 6] };
+            let lengths = if output.is_of_tokens() { vec![3, 1, 2] } else { vec![2; 6] };
             let task = Task { name: "x".to_owned(), output: output.clone(), alpha: 1.0 };
             targets.check(&task, 0, &lengths).unwrap();
             let mut alone = vec![];
@@ -139,6 +150,7 @@ mod tests {
                         let alone = Anchor { negatives: anchors[sample].negatives, also_match: vec![] };
                         (alone.rows(), Targets::Anchors(vec![alone]))
                     }
+                    Targets::Spans(rows) => (rows[sample].tokens, Targets::Spans(vec![rows[sample]])),
                     Targets::Tokens(rows) => {
                         (rows[sample].len(), Targets::Tokens(vec![rows[sample].clone()]))
                     }

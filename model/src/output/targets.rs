@@ -31,6 +31,17 @@ impl Anchor {
     }
 }
 
+/// Where in a row an answer stands: its first and its last token, both 0 where it stands nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// How many tokens the row has.
+    pub tokens: usize,
+    /// The first token.
+    pub first: usize,
+    /// The last one.
+    pub last: usize,
+}
+
 /// The gold labels of the rows of a batch, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Targets {
@@ -44,6 +55,8 @@ pub enum Targets {
     Groups(Vec<Group>),
     /// The samples of an embedding, one behind the other: each is told from its own negatives and from the other samples' rows but their anchors.
     Anchors(Vec<Anchor>),
+    /// Where the answer stands in each row.
+    Spans(Vec<Ends>),
     /// The class of each token of each row, or what word of the vocabulary it is; none of tokens that nothing is asked of, such as `[CLS]` and later
     /// subwords.
     Tokens(Vec<Vec<Option<u32>>>),
@@ -62,6 +75,8 @@ pub struct Batch {
 
 /// What targets of an embedding are.
 const ANCHORS: &str = "anchors with a row that matches";
+/// What targets of spans are.
+const SPANS: &str = "a first and a last token for each row";
 
 fn no_class(task: &str, row: usize, class: u32, classes: usize) -> Error {
     Error::Misfit(format!(
@@ -77,6 +92,7 @@ impl Targets {
             Targets::Scores(_) => "one score for each row",
             Targets::Groups(_) => "groups of rows with a right one",
             Targets::Anchors(_) => ANCHORS,
+            Targets::Spans(_) => SPANS,
             Targets::Tokens(_) => "a class or none for each token",
         }
     }
@@ -89,6 +105,7 @@ impl Targets {
             Targets::Scores(scores) => scores.len(),
             Targets::Groups(groups) => groups.iter().map(|group| group.rows).sum(),
             Targets::Anchors(anchors) => anchors.iter().map(Anchor::rows).sum(),
+            Targets::Spans(rows) => rows.len(),
             Targets::Tokens(rows) => rows.len(),
         }
     }
@@ -111,6 +128,8 @@ impl Targets {
             }
             (Output::AnyClasses { classes, .. }, _) => (self.rows() * classes) as f64,
             (Output::Rank { loss: RankLoss::Binary }, _) => self.rows() as f64,
+            // A loss for either end.
+            (Output::Span, _) => 2.0 * self.rows() as f64,
             _ => self.asked() as f64,
         }
     }
@@ -124,6 +143,7 @@ impl Targets {
                 rows.iter().map(|row| mean_of(row.iter().flatten().count())).collect()
             }
             (Output::AnyClasses { classes, .. }, _) => vec![mean_of(*classes); self.rows()],
+            (Output::Span, _) => vec![mean_of(2); self.rows()],
             (Output::Rank { loss: RankLoss::Binary }, Targets::Groups(groups)) => {
                 let of_group = |group: &Group| std::iter::repeat_n(mean_of(group.rows), group.rows);
                 groups.iter().flat_map(of_group).collect()
@@ -146,7 +166,11 @@ impl Targets {
         match self {
             Targets::Classes(classes) => Some(classes.iter().copied().map(Some).collect()),
             Targets::Tokens(rows) => Some(rows.concat()),
-            Targets::Sets(_) | Targets::Scores(_) | Targets::Groups(_) | Targets::Anchors(_) => None,
+            Targets::Sets(_)
+            | Targets::Scores(_)
+            | Targets::Groups(_)
+            | Targets::Anchors(_)
+            | Targets::Spans(_) => None,
         }
     }
 
@@ -164,6 +188,7 @@ impl Targets {
             Output::Score => "one score for each row",
             Output::Rank { .. } => "groups of rows with a right one",
             Output::Embedding { .. } => ANCHORS,
+            Output::Span => SPANS,
             Output::Tag { .. } | Output::Vocabulary { .. } => "a class or none for each token",
         };
         if expected != found {
@@ -226,6 +251,8 @@ impl Targets {
                 ))),
                 None => Ok(()),
             },
+            // Against the rows, below.
+            Targets::Spans(_) => Ok(()),
             Targets::Tokens(rows) => {
                 let row = rows.iter().position(|tags| tags.iter().flatten().any(beyond));
                 let class = row.and_then(|row| rows[row].iter().flatten().find(|class| beyond(class)));
@@ -253,6 +280,19 @@ impl Targets {
     }
 
     fn check_tokens(&self, of: &Task, lengths: &[usize]) -> Result<(), Error> {
+        if let Targets::Spans(rows) = self {
+            let outside = |(of, length): &(&Ends, &usize)| {
+                of.tokens != **length || of.first > of.last || of.last >= of.tokens
+            };
+            let wrong = rows.iter().zip(lengths).position(|row| outside(&row));
+            return wrong.map_or(Ok(()), |row| {
+                let Ends { tokens, first, last } = rows[row];
+                Err(Error::Misfit(format!(
+                    "batch of {}, row {row}: an answer from token {first} to {last} of {tokens}, in a row of {}; its ends must lie in the row, the first in front",
+                    of.name, lengths[row]
+                )))
+            });
+        }
         let (Targets::Tokens(rows), task) = (self, &of.name) else { return Ok(()) };
         if self.asked() == 0 {
             return Err(Error::Misfit(format!(

@@ -75,11 +75,11 @@ impl Frozen<'_> {
             let prefix = task.prefix();
             if !used.contains(&prefix) {
                 self.those(|name| name.starts_with(&prefix), "the alpha of its task is 0");
-            } else if task.output == (Output::Rank { loss: RankLoss::Softmax }) {
+            } else if matches!(task.output, Output::Rank { loss: RankLoss::Softmax } | Output::Span) {
                 let bias = format!("{prefix}bias");
                 self.those(
                     |name| name == bias,
-                    "a softmax over a group does not see what all its rows share",
+                    "a softmax over a group does not see what all its rows or tokens share",
                 );
             }
         }

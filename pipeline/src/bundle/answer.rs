@@ -67,8 +67,9 @@ impl Answering {
         let opened = Opened::open(folder, mask)?;
         let (predictor, file) = (&opened.predictor, &opened.file);
         let mut asked = vec![];
-        // What is masked is filled by `Filling`; nobody asks for it of whole lines.
-        let of_lines = |of: &&Task| of.asked != Asked::MaskedWords || file.tasks.len() == 1;
+        // What is masked is filled by `Filling`, and passages are read by `Reading`; nobody asks for them of whole lines.
+        let apart = |of: &&Task| matches!(of.asked, Asked::MaskedWords | Asked::Span);
+        let of_lines = |of: &&Task| !apart(of) || file.tasks.len() == 1;
         for of in file.tasks.iter().filter(of_lines).filter(|of| task.is_none_or(|task| task == of.name)) {
             let place = || folder.join(super::task_file::FILE).display().to_string();
             let output = predictor.task(&of.name).with_context(place)?;
@@ -90,7 +91,7 @@ impl Answering {
         let first = file.tasks.first().map_or("", |of| of.name.as_str());
         anyhow::ensure!(
             !asked.is_empty(),
-            "all tasks of this model are of masked words, one of which is asked at a time: --task {first}"
+            "all tasks of this model are of masked words or of answers in passages, one of which is asked at a time: --task {first}"
         );
         let lengths = asked.iter().map(|of| file.most(&of.task)).collect();
         let known = opened.known(folder, &lengths, around)?;
@@ -169,7 +170,7 @@ impl Answering {
         let is_pair = input.pair.is_some();
         match task.asked {
             Asked::Tags | Asked::MaskedWords => !is_pair,
-            Asked::Rank | Asked::Similarity => is_pair,
+            Asked::Rank | Asked::Similarity | Asked::Span => is_pair,
             Asked::OneClass | Asked::AnyClasses | Asked::Score => {
                 self.file.tasks.len() == 1 || task.pairs == is_pair
             }
@@ -330,7 +331,12 @@ impl Answering {
                     .map(|(name, share)| ((*name).to_owned(), json!(rounded(*share))));
                 said.insert("shares".to_owned(), Value::Object(shown.collect()));
             }
-            Asked::Score | Asked::Rank | Asked::Similarity | Asked::Tags | Asked::MaskedWords => {
+            Asked::Score
+            | Asked::Rank
+            | Asked::Similarity
+            | Asked::Tags
+            | Asked::MaskedWords
+            | Asked::Span => {
                 said.insert("score".to_owned(), json!(logits.first()));
             }
         }

@@ -142,6 +142,19 @@ impl Known {
         made.map_err(|(text, error)| (text, error.into()))
     }
 
+    /// The limits of rows of at most so many tokens besides those of auxiliary terms.
+    ///
+    /// # Errors
+    /// When no rows are as long.
+    pub(super) fn limits(&self, most: usize) -> anyhow::Result<Limits> {
+        self.limits.get(&most).copied().with_context(|| format!("no rows of {most} tokens have maps"))
+    }
+
+    /// What maps are made with.
+    pub(super) fn tools(&self) -> &Tools {
+        &self.tools
+    }
+
     /// Adds a sample as a row.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Cut;
 use tasks::downstream::tagging::Subwords;
 use tasks::downstream::token_classes::{Classing, is_default};
+use tasks::token::encode::Case;
 
 use crate::stage::finetune::quirks::PairOrder;
 use crate::stage::maps::of_texts::MadeWith;
@@ -37,6 +38,24 @@ pub(crate) enum Asked {
     Tags,
     /// The words that are masked.
     MaskedWords,
+    /// Where in the second text the answer to the first one stands.
+    Span,
+}
+
+/// How answers are looked for in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Spans {
+    /// Tokens that rows of a long text share.
+    pub overlap: usize,
+    /// Most tokens of an answer.
+    pub longest: usize,
+    /// Most tokens of a question.
+    pub question: usize,
+    /// Whether the words that answers are made of keep case.
+    pub case: Case,
+    /// Whether it was trained on questions that their texts do not answer, so that it may say that there is no answer.
+    pub may_be_none: bool,
 }
 
 /// One task of a model.
@@ -57,6 +76,9 @@ pub(crate) struct Task {
     /// Most tokens of a row, where that is not what the model's other tasks have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<usize>,
+    /// How answers are looked for, where spans are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spans: Option<Spans>,
 }
 
 /// What a file of any version says first.

@@ -14,6 +14,7 @@ use crate::bundle::answer::{Answering, Remarks};
 use crate::bundle::fill::Filling;
 use crate::bundle::known::Around;
 use crate::bundle::lines::{Form, Inputs, write_line};
+use crate::bundle::spans::Reading;
 use crate::bundle::vectors::{Encoding, How};
 
 /// Where lines come from, and how they are written.
@@ -54,6 +55,13 @@ pub(super) fn predict(
             let mut each = |said| Ok(write_line(out, &said)?);
             filling.answer(&mut Inputs::new(reader, &name, form), &mut each)?;
             Ok(Remarks::default())
+        });
+    }
+    if let Some(reading) = Reading::open(model, mask, task, top, around)? {
+        let (reader, name, form) = asked.open()?;
+        return printed(|out| {
+            let mut each = |said| Ok(write_line(out, &said)?);
+            reading.answer(&mut Inputs::new(reader, &name, form), &mut each)
         });
     }
     let answering = Answering::open(model, mask, task, top, around)?;

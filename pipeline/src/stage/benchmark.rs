@@ -141,7 +141,7 @@ impl Config {
     #[must_use]
     pub(crate) fn marks(&self) -> Marks<'_> {
         match self.kind() {
-            None | Some(example::Kind::Tags | example::Kind::MaskedWords) => Marks::Put,
+            None | Some(example::Kind::Tags | example::Kind::MaskedWords | example::Kind::Span) => Marks::Put,
             Some(_) => Marks::Parsed(self.parsed.as_ref().map(|parsed| &parsed.format)),
         }
     }

@@ -10,6 +10,7 @@ mod known;
 mod masked;
 pub(crate) mod measure;
 mod model_card;
+mod questions;
 pub(crate) mod quirks;
 mod ranking;
 pub(crate) mod scored;
@@ -141,6 +142,7 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
             _ => Classing::default(),
         },
         max_tokens: (of.max_tokens != max_tokens).then_some(of.max_tokens),
+        spans: of.benchmark.spans(),
     };
     let file = TaskFile {
         format: task_file::FORMAT.to_owned(),

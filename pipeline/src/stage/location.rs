@@ -223,6 +223,19 @@ impl Place {
         })
     }
 
+    /// The file at this path relative to the folder of this one, if there is one. What lies in a store is cached by itself, and what lies in a world not known before it is made.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn relative(&self, path: &str) -> anyhow::Result<Place> {
+        let Place::Outside { label, path: own } = self else {
+            anyhow::bail!("only files on this machine are looked for in another folder");
+        };
+        let found = own.with_file_name(path);
+        anyhow::ensure!(found.is_file(), "{} is not there", found.display());
+        Ok(Place::Outside { label: format!("{label}, {path}"), path: found })
+    }
+
     /// Whether the name of the file ends so.
     #[must_use]
     pub(crate) fn ends_in(&self, ending: &str) -> bool {

@@ -7,6 +7,7 @@ mod judge;
 mod names;
 pub(crate) mod of_texts;
 mod piece;
+pub(crate) mod placed;
 pub(crate) mod tools;
 
 use std::path::{Path, PathBuf};

@@ -198,6 +198,14 @@ impl Framed {
         Ok(())
     }
 
+    /// Adds the tokens of a text or a pair as they stand in a row, whatever is known of them.
+    pub fn unmapped(&mut self, row: &Row<'_>) {
+        let ids = row.input_ids.iter().map(|id| id.cast_unsigned());
+        let types = row.token_types.iter().map(|kind| u32::from(kind.cast_unsigned()));
+        self.rows.push(ids.zip(types).take(row.real.into()));
+        self.count(row.cut as usize);
+    }
+
     fn count(&mut self, cut: usize) {
         self.cuts.rows += 1;
         self.cuts.cut += u64::from(cut > 0);

@@ -2,6 +2,7 @@
 //!
 //! [`schema`] says what they look like on disk, [`mod@write`] and [`read`] bring them there and back.
 
+pub mod passages;
 pub mod read;
 pub mod schema;
 pub mod write;
@@ -11,6 +12,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use passages::Passages;
 use text::attach;
 
 /// What an example is for. Of no person and no document are examples in two parts.
@@ -59,6 +61,8 @@ pub enum Kind {
     Choice,
     /// Words of the text itself that are masked: which, is drawn when it is shown.
     MaskedWords,
+    /// Where in passages of its own the answer to the text, a question, stands.
+    Span,
 }
 
 /// The metric by which settings, stopping points and masks are chosen.
@@ -85,6 +89,10 @@ pub enum Measure {
     Spearman,
     /// F1 of entities with the right words and kind, by the rules of conlleval.
     EntityF1,
+    /// The mean over questions of the F1 of an answer's words against the accepted answer nearest to it, without case, punctuation and articles (SQuAD).
+    AnswerF1,
+    /// The share of questions whose answer is an accepted one, without case, punctuation and articles (SQuAD).
+    ExactMatch,
 }
 
 impl Measure {
@@ -103,12 +111,13 @@ impl Measure {
             Kind::Score => matches!(self, Self::Pearson | Self::Spearman),
             Kind::Tags => self == Self::EntityF1,
             Kind::Choice | Kind::MaskedWords => self == Self::Accuracy,
+            Kind::Span => matches!(self, Self::AnswerF1 | Self::ExactMatch),
         };
         if fits {
             return Ok(());
         }
         Err(Error::unfit(format!(
-            "{self:?} is no measure of answers of kind {kind:?}; expected auroc, accuracy, matthews, micro_f1 or macro_f1 of one class, auroc, micro_f1, macro_f1 or example_f1 of any classes, pearson or spearman of scores, entity_f1 of tags, accuracy of choices and of masked words"
+            "{self:?} is no measure of answers of kind {kind:?}; expected auroc, accuracy, matthews, micro_f1 or macro_f1 of one class, auroc, micro_f1, macro_f1 or example_f1 of any classes, pearson or spearman of scores, entity_f1 of tags, accuracy of choices and of masked words, answer_f1 or exact_match of spans"
         )))
     }
 }
@@ -129,6 +138,8 @@ pub enum Answer {
     Choice(Choice),
     /// The words of the text.
     MaskedWords,
+    /// The passages, and what answers the text.
+    Span(Passages),
 }
 
 /// Texts of which one goes with an example's.
@@ -169,11 +180,15 @@ pub struct Example {
 }
 
 impl Example {
-    /// The second text of each of its rows: each choice in one of its own, or that of its pair, if it has one.
+    /// The second text of each of its rows: each choice or passage in one of its own, or that of its pair, if it has one.
     pub fn second_texts(&self) -> impl Iterator<Item = Option<&str>> {
-        let choices = if let Answer::Choice(of) = &self.answer { of.choices.as_slice() } else { &[] };
-        let only = choices.is_empty().then_some(self.pair.as_deref());
-        choices.iter().map(|choice| Some(choice.as_str())).chain(only)
+        let own: Vec<&str> = match &self.answer {
+            Answer::Choice(of) => of.choices.iter().map(String::as_str).collect(),
+            Answer::Span(of) => of.passages.iter().map(|passage| passage.text.as_str()).collect(),
+            _ => vec![],
+        };
+        let only = own.is_empty().then_some(self.pair.as_deref());
+        own.into_iter().map(Some).chain(only)
     }
 }
 
@@ -212,6 +227,7 @@ impl Examples {
             Kind::Score => (self.classes.is_empty(), "none: the answers are numbers"),
             Kind::Choice => (self.classes.is_empty(), "none: every text has choices of its own"),
             Kind::MaskedWords => (self.classes.is_empty(), "none: the words of the texts are asked for"),
+            Kind::Span => (self.classes.is_empty(), "none: answers stand in passages"),
             Kind::Tags => (
                 self.classes.len() > 1,
                 "at least 2: O and the tags of entities; if `kinds` names some, the files have none of these",
@@ -299,12 +315,18 @@ impl Examples {
             (Kind::MaskedWords, Answer::MaskedWords) => {
                 example.pair.is_some().then_some("has a second text, expected the one whose words are masked")
             }
+            (Kind::Span, Answer::Span(of)) => {
+                let paired =
+                    example.pair.is_some().then_some("has a second text, expected passages in its place");
+                paired.or_else(|| of.amiss())
+            }
             (Kind::OneClass, _) => Some("has another answer than one class, as all others have"),
             (Kind::AnyClasses, _) => Some("has another answer than a list of classes, as all others have"),
             (Kind::Score, _) => Some("has another answer than a score, as all others have"),
             (Kind::Tags, _) => Some("has another answer than tags, as all others have"),
             (Kind::Choice, _) => Some("has another answer than a choice, as all others have"),
             (Kind::MaskedWords, _) => Some("has another answer than masked words, as all others have"),
+            (Kind::Span, _) => Some("has another answer than passages, as all others have"),
         }
     }
 
@@ -331,7 +353,7 @@ impl Examples {
                     classes.sort_unstable();
                 }
                 Answer::Tags(Tagged { tags, .. }) => tags.iter_mut().for_each(renumber),
-                Answer::Score(_) | Answer::Choice(_) | Answer::MaskedWords => {}
+                Answer::Score(_) | Answer::Choice(_) | Answer::MaskedWords | Answer::Span(_) => {}
             }
         }
         self.negative_class.iter_mut().for_each(renumber);
@@ -355,7 +377,7 @@ impl Examples {
                 Answer::Class(class) => std::slice::from_ref(class),
                 Answer::Classes(classes) => classes.as_slice(),
                 Answer::Tags(tagged) => tagged.tags.as_slice(),
-                Answer::Score(_) | Answer::Choice(_) | Answer::MaskedWords => &[],
+                Answer::Score(_) | Answer::Choice(_) | Answer::MaskedWords | Answer::Span(_) => &[],
             };
             for &class in had {
                 counts[class as usize] += 1;

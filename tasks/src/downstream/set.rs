@@ -26,7 +26,10 @@ pub mod mednli;
 pub mod medrqe;
 pub mod n2c2_relations;
 pub mod pair;
+pub mod quasar_t;
+pub mod search_qa;
 pub mod separated;
+pub mod squad;
 pub mod sst2;
 pub mod sts_b;
 pub mod tagged;
@@ -40,6 +43,7 @@ use base::gz;
 use base::line::Place;
 use base::read::ReadError;
 
+use super::example::passages::Passages;
 use super::example::{Choice, Kind, Measure};
 use super::funnel::Step;
 use crate::Error;
@@ -57,6 +61,11 @@ pub trait PublishedSet {
     /// Whether there are items in a file with its ending; some only lie beside those that have them.
     fn has_items(&self, _file: &Path) -> bool {
         true
+    }
+
+    /// Files elsewhere that are read with a file of this name, by their places relative to its folder.
+    fn beside(&self, _name: &str) -> Vec<String> {
+        vec![]
     }
 
     /// Whether its settings can be meant.
@@ -117,6 +126,8 @@ pub enum Label {
     Choice(Choice),
     /// The words of the text itself.
     MaskedWords,
+    /// Passages that are looked through for the answer to the text.
+    Passages(Passages),
 }
 
 /// The words of a text and its entities.

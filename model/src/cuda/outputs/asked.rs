@@ -3,7 +3,7 @@
 use super::super::feed::{At, Feed, number};
 use crate::Error;
 use crate::nn::single;
-use crate::output::{Anchor, Group, Output, RankLoss, Targets};
+use crate::output::{Anchor, Ends, Group, Output, RankLoss, Targets};
 
 /// What is asked of the rows of logits.
 #[derive(Debug)]
@@ -16,9 +16,14 @@ pub(super) enum Asked {
     Score { targets: At },
     /// The right row of each group: where groups begin.
     Groups { starts: At, right: At, count: usize },
+    /// The first and the last token of each row's answer: where rows begin. The last of `count` groups are tokens of no row.
+    Spans { starts: At, ends: [At; 2], count: usize },
     /// The match of each anchor among the rows of the batch.
     Anchors(Anchors),
 }
+
+/// The right row of a group of which nothing is asked, as in `kernels_output.h`.
+const NONE: u32 = u32::MAX;
 
 /// Samples of an embedding.
 #[derive(Debug, Clone, Copy)]
@@ -34,12 +39,13 @@ pub(super) struct Anchors {
 }
 
 impl Asked {
-    /// The targets of a batch. `classes` are those of the rows of logits, where one class is asked for.
+    /// The targets of a batch. `classes` are those of the m rows of logits, where one class is asked for.
     pub(super) fn new(
         feed: &mut Feed,
         output: &Output,
         targets: &Targets,
         classes: Option<&[Option<u32>]>,
+        m: usize,
     ) -> Result<Self, Error> {
         match (output, targets, classes) {
             (Output::OneClass { weights, .. }, _, Some(classes)) => {
@@ -66,6 +72,7 @@ impl Asked {
                 let count = groups.len();
                 Ok(Asked::Groups { starts: feed.put(&starts), right: feed.put(&right), count })
             }
+            (Output::Span, Targets::Spans(rows), _) => put_spans(feed, rows, m),
             (Output::Embedding { scale }, Targets::Anchors(anchors), _) => {
                 put_anchors(feed, anchors, *scale).map(Asked::Anchors)
             }
@@ -86,6 +93,7 @@ impl Asked {
     pub(super) fn losses(&self, m: usize) -> usize {
         match self {
             Asked::Groups { count, .. } | Asked::Anchors(Anchors { count, .. }) => *count,
+            Asked::Spans { count, .. } => 2 * count,
             _ => m,
         }
     }
@@ -99,6 +107,23 @@ impl Asked {
 fn put(feed: &mut Feed, classes: &[Option<u32>]) -> Result<At, Error> {
     let of = |class: &Option<u32>| class.map_or(Ok(-1), |class| number(class as usize).map(u32::cast_signed));
     Ok(feed.put(&classes.iter().map(of).collect::<Result<Vec<i32>, _>>()?))
+}
+
+fn put_spans(feed: &mut Feed, rows: &[Ends], m: usize) -> Result<Asked, Error> {
+    let (mut starts, mut end) = (vec![0_u32], 0);
+    for row in rows {
+        end += row.tokens;
+        starts.push(number(end)?);
+    }
+    let mut ends = [vec![], vec![]];
+    for (of, end) in ends.iter_mut().zip([|row: &Ends| row.first, |row: &Ends| row.last]) {
+        *of = rows.iter().map(|row| number(end(row))).collect::<Result<_, _>>()?;
+        // Nothing is asked of what makes the batch one of a few sizes.
+        of.push(NONE);
+    }
+    starts.push(number(m)?);
+    let count = starts.len() - 1;
+    Ok(Asked::Spans { starts: feed.put(&starts), ends: ends.map(|end| feed.put(&end)), count })
 }
 
 fn put_anchors(feed: &mut Feed, anchors: &[Anchor], scale: f64) -> Result<Anchors, Error> {

@@ -178,6 +178,25 @@ impl Outputs {
                 };
                 cuda.launch_on_numbers("group_cross_entropy", Launch::of(count.div_ceil(4), 128), &args)?;
             }
+            Asked::Spans { starts, ends, count } => {
+                let (starts, groups) = (base.of(*starts), *count as u32);
+                for (end, right) in ends.iter().enumerate() {
+                    let column =
+                        |of: Address| if of == 0 { 0 } else { of + (end * cuda.numbers.bytes()) as Address };
+                    let args = GroupCrossEntropy {
+                        scores: column(logits),
+                        d_scores: column(d_logits),
+                        starts,
+                        right: base.of(*right),
+                        scale,
+                        losses: losses + (end * count * size_of::<f64>()) as Address,
+                        hits: hits + (end * count * size_of::<u32>()) as Address,
+                        groups,
+                        stride,
+                    };
+                    cuda.launch_on_numbers("group_cross_entropy", Launch::of(count.div_ceil(4), 128), &args)?;
+                }
+            }
             Asked::Anchors(anchors) => self.of_anchors(cuda, Sent { fed, base }, of, *anchors, memory)?,
         }
         Ok(())

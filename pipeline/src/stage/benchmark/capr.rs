@@ -93,12 +93,12 @@ pub(crate) struct Cdv {
     pub annotations: Location,
     /// MedQuAD's folder, whose texts are annotated.
     ///
-    /// Source: none: `medquad` or `healthqa`, as the annotations are.
+    /// Source: none: `medquad` or `healthqa`, as the annotations are; neither where they have texts of their own.
     #[serde(default, skip_serializing)]
     pub medquad: Option<Location>,
     /// HealthQA's test file, `pinfo-mz-test.txt`, which its authors send on request, for its annotations.
     ///
-    /// Source: none: `medquad` or `healthqa`, as the annotations are.
+    /// Source: none: `medquad` or `healthqa`, as the annotations are; neither where they have texts of their own.
     #[serde(default, skip_serializing)]
     pub healthqa: Option<Location>,
     /// The list of MedQuAD's test files, where the training data are MedQuAD too.
@@ -168,6 +168,8 @@ enum Against {
 enum Annotated {
     Medquad(Place),
     Healthqa(Place),
+    /// In the same file.
+    Own,
 }
 
 impl Source {
@@ -211,8 +213,9 @@ impl Source {
                     texts: match (medquad, healthqa) {
                         (Some(folder), None) => Annotated::Medquad(place(folder, "test.cdv.medquad")?),
                         (None, Some(file)) => Annotated::Healthqa(place(file, "test.cdv.healthqa")?),
+                        (None, None) => Annotated::Own,
                         _ => anyhow::bail!(
-                            "{key}.test.cdv: expected one of `medquad` and `healthqa`, the texts that are annotated"
+                            "{key}.test.cdv: expected one of `medquad` and `healthqa`, the texts that are annotated, or neither where the annotations have them"
                         ),
                     },
                     sources: sources.as_ref().map(list).transpose()?,
@@ -230,8 +233,11 @@ impl Source {
             Some(From::Wikisection(files)) => files.iter().collect(),
         };
         if let Against::Cdv { annotations, texts, sources, .. } = &self.test {
-            let (Annotated::Medquad(texts) | Annotated::Healthqa(texts)) = texts;
-            places.extend([annotations, texts].into_iter().chain(sources));
+            let texts = match texts {
+                Annotated::Medquad(texts) | Annotated::Healthqa(texts) => Some(texts),
+                Annotated::Own => None,
+            };
+            places.extend(std::iter::once(annotations).chain(texts).chain(sources));
         }
         places
     }
@@ -304,6 +310,7 @@ impl Source {
             Against::Cdv { annotations, texts, entities, .. } => {
                 let annotations = annotations.path(context)?;
                 let (test, _) = match texts {
+                    Annotated::Own => cdv::read(&annotations, cdv::Texts::Own)?,
                     Annotated::Medquad(folder) => {
                         cdv::read(&annotations, cdv::Texts::Medquad(&folder.path(context)?))?
                     }

@@ -78,6 +78,8 @@ pub(super) struct Source {
     /// Parts that there must be examples of.
     needed: Vec<Part>,
     places: Vec<(Part, Place)>,
+    /// Files elsewhere that are read with these.
+    beside: Vec<Place>,
     /// Files without labels.
     unlabelled: Vec<Place>,
     /// Lists of documents.
@@ -154,7 +156,7 @@ impl Source {
             Part::Test => config.drawn.test,
             Part::Train | Part::MaskSearch => 0.0,
         };
-        let mut all = vec![];
+        let (mut all, mut beside) = (vec![], vec![]);
         for (part, locations) in parts {
             let name = part.name();
             anyhow::ensure!(
@@ -174,6 +176,11 @@ impl Source {
                     !set.is_a_folder() || !place.is_file(),
                     "{key} = {location:?} is a file, but what is read with it lies beside it: name the folder"
                 );
+                for relative in set.beside(&place.name()) {
+                    beside.push(place.relative(&relative).with_context(|| {
+                        format!("{key} = {location:?} is read with {relative}: name the file of a folder with both, as published")
+                    })?);
+                }
                 all.push((part, place));
             }
         }
@@ -181,12 +188,12 @@ impl Source {
         let unlabelled = unlabelled.map(|(i, file)| file.place(&format!("{key}.unlabelled.{i}"), places));
         let unlabelled = unlabelled.collect::<anyhow::Result<_>>()?;
         let listed = Lists::new(&config.listed, &key, places)?;
-        Ok(Self { key, config: config.clone(), needed, places: all, unlabelled, listed })
+        Ok(Self { key, config: config.clone(), needed, places: all, beside, unlabelled, listed })
     }
 
     pub(super) fn places(&self) -> Vec<&Place> {
         let places = self.places.iter().chain(&self.listed.places).map(|(_, place)| place);
-        places.chain(&self.unlabelled).collect()
+        places.chain(&self.beside).chain(&self.unlabelled).collect()
     }
 
     /// Writes the folder of examples and leaves facts.

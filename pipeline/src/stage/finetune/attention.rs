@@ -130,6 +130,7 @@ impl Config {
             Some(Kind::Tags) => "tags of words",
             Some(Kind::Choice) => "one of several texts",
             Some(Kind::MaskedWords) => "masked words",
+            Some(Kind::Span) => "spans of passages",
         };
         if let By::Labels(Labels { begin, .. }) = self.by {
             if kind != Some(Kind::OneClass) {
@@ -164,7 +165,7 @@ impl Config {
         })?;
         mapping.can_make(&knowledge.maps, on.marks()).with_context(|| format!("attentions.{}", self.name))?;
         let kept = match on.kind() {
-            None | Some(Kind::Tags | Kind::MaskedWords) => Kept::WithTexts,
+            None | Some(Kind::Tags | Kind::MaskedWords | Kind::Span) => Kept::WithTexts,
             Some(_) => Kept::InStage,
         };
         Ok(Attending::Knowledge(knowledge.clone(), Arc::clone(mapping), kept))

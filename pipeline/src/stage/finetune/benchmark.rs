@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::{Cuts, Framed};
 use tasks::downstream::example::Part;
 
-use crate::bundle::task_file::Asked;
+use crate::bundle::task_file::{Asked, Spans};
 
 /// A benchmark, ready for an encoder.
 pub(crate) trait Benchmark: Send + Sync {
@@ -79,6 +79,19 @@ pub(crate) trait Benchmark: Send + Sync {
         let mut rows = self.framed()?;
         self.push(part, sample, &mut rows)?;
         Ok(self.output().answers(&rows.rows))
+    }
+
+    /// What is kept of a sample's outputs, `logits`: all of them, or of spans for each row the best one's score, and where it begins and ends in its passage, in bytes.
+    ///
+    /// # Errors
+    /// When its rows cannot be put together.
+    fn heard(&self, _part: Part, _sample: usize, logits: &[Vec<f32>]) -> anyhow::Result<Vec<Vec<f32>>> {
+        Ok(logits.to_vec())
+    }
+
+    /// How answers are looked for, where they are spans.
+    fn spans(&self) -> Option<Spans> {
+        None
     }
 
     /// Some samples, whole and without padding, with their targets: what head importance is measured by.

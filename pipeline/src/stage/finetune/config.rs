@@ -2,6 +2,7 @@
 
 mod limits;
 mod ranking;
+mod spans;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,7 @@ use crate::stage::LONGEST;
 use limits::{MaxExamples, Patience};
 use ranking::Ranking;
 pub(super) use ranking::{NegativesFrom, Scorer};
+pub(super) use spans::Spans;
 
 /// How encoders are fine-tuned on every benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -138,6 +140,9 @@ pub(crate) struct Fixed {
     pub class_weights: ClassWeights,
     /// How passages are ranked for a query.
     pub ranking: Ranking,
+    /// How answers are looked for in passages (formats `squad`, `quasar_t`, `search_qa`).
+    #[serde(skip_serializing_if = "Spans::is_default")]
+    pub spans: Spans,
     /// What the learning rate does after `warmup`: down to 0 along a line or half a cosine, or constant. A recipe's `quirks` replace it.
     ///
     /// Source: BERT's `optimization.py`, and MT-BERT, section 4.2.
@@ -190,6 +195,7 @@ impl Default for Fixed {
             subwords: Subwords::default(),
             class_weights: ClassWeights::default(),
             ranking: Ranking::default(),
+            spans: Spans::default(),
             schedule: Decay::default(),
             adamw: AdamWConfig::default(),
             optimiser: None,
@@ -361,6 +367,7 @@ impl Fixed {
         inside("finetune", self.adamw.check())?;
         inside("finetune", self.optimiser.as_ref().map_or(Ok(()), bert::Config::check))?;
         self.ranking.check()?;
+        self.spans.check(self.max_tokens_of.values().copied().fold(self.max_tokens, usize::min))?;
         self.quirks.check(self.subwords)?;
         let key = "finetune.max_tokens";
         whole(key, self.max_tokens as u64, 8..=LONGEST)?;

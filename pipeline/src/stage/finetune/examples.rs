@@ -109,7 +109,9 @@ impl Labelled {
                 let group = |(rows, answer)| Group { rows, right: right(answer) };
                 Targets::Groups(counts.zip(answers).map(group).collect())
             }
-            Kind::Tags | Kind::MaskedWords => anyhow::bail!("tags and masked words have rows of their own"),
+            Kind::Tags | Kind::MaskedWords | Kind::Span => {
+                anyhow::bail!("tags, masked words and spans have rows of their own")
+            }
         };
         Ok(only(rows.rows, targets))
     }
@@ -142,7 +144,11 @@ fn output(examples: &Examples, trained: &[usize], weights: ClassWeights) -> anyh
         match &examples.examples[place].answer {
             Answer::Class(class) => counts[*class as usize] += 1,
             Answer::Classes(classes) => classes.iter().for_each(|&class| counts[class as usize] += 1),
-            Answer::Score(_) | Answer::Tags(_) | Answer::Choice(_) | Answer::MaskedWords => {}
+            Answer::Score(_)
+            | Answer::Tags(_)
+            | Answer::Choice(_)
+            | Answer::MaskedWords
+            | Answer::Span(_) => {}
         }
     }
     let classes = examples.classes.len();
@@ -163,6 +169,7 @@ fn output(examples: &Examples, trained: &[usize], weights: ClassWeights) -> anyh
         Kind::Score => Output::Score,
         Kind::Tags => Output::Tag { classes },
         Kind::Choice => Output::Rank { loss: RankLoss::Softmax },
+        Kind::Span => Output::Span,
         Kind::MaskedWords => Output::Vocabulary { decoder: Decoder::MaskedLm },
     })
 }
@@ -180,6 +187,7 @@ impl Benchmark for Labelled {
             Kind::Tags => Asked::Tags,
             Kind::Choice => Asked::Rank,
             Kind::MaskedWords => Asked::MaskedWords,
+            Kind::Span => Asked::Span,
         }
     }
 

@@ -1,16 +1,20 @@
-//! What is known of the words of texts that are put together by a benchmark: the pairs of a ranking, and rows of tagged words.
+//! What is known of the words of texts that are put together by a benchmark: the pairs of a ranking, rows of tagged words, texts with masked words, and questions beside passages.
 
 use batch::maps::expand::Map;
 use tasks::downstream::encode::Framed;
 use tasks::maps::generators::Limits;
+use tasks::token::encode::{Case, Vocabulary};
+
+use batch::maps::sample::Sample;
 
 use super::attention::{Attending, Kept};
 use super::config::Fixed;
 use crate::engine::context::Context;
 use crate::stage::maps::of_texts::{MappedRows, WordRow};
+use crate::stage::maps::placed::{Measured, Placed};
 use crate::stage::maps::tools::Tools;
 
-/// Makes rows with maps.
+/// Makes rows with maps, or of a text alone where heads attend by none.
 pub(super) struct Known {
     tools: Tools,
     limits: Limits,
@@ -31,6 +35,63 @@ impl Known {
         let maps = knowledge.maps.clone();
         let (tools, limits) = (mapping.tools_for(&maps, context)?, mapping.limits_of(fixed.max_tokens)?);
         Ok(Some(Self { tools, limits, maps }))
+    }
+
+    /// What makes rows, whether or not `attending` goes by maps.
+    ///
+    /// # Errors
+    /// When what maps are made with is missing or damaged.
+    pub(super) fn or_plain(
+        attending: &Attending,
+        vocabulary: Vocabulary,
+        case: Case,
+        fixed: &Fixed,
+        context: &Context,
+    ) -> anyhow::Result<Self> {
+        if let Some(known) = Self::of(attending, fixed, context)? {
+            return Ok(known);
+        }
+        let limits = Limits { tokens: fixed.max_tokens, terms: 0, auxiliary: 0 };
+        Ok(Self { tools: Tools::plain(vocabulary, case)?, limits, maps: vec![] })
+    }
+
+    /// What rows are made with.
+    pub(super) fn tools(&self) -> &Tools {
+        &self.tools
+    }
+
+    /// How long rows are.
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The words of each text.
+    ///
+    /// # Errors
+    /// When one cannot be encoded.
+    pub(super) fn measured(&self, texts: &[&str]) -> anyhow::Result<Vec<Vec<Measured>>> {
+        let measured = self.tools.measured(texts);
+        measured.map_err(|(text, error)| anyhow::Error::new(error).context(format!("{:?}", texts[text])))
+    }
+
+    /// The rows of questions beside passages.
+    ///
+    /// # Errors
+    /// When one cannot be encoded.
+    pub(super) fn placed(&self, pairs: &[(&str, &str)]) -> anyhow::Result<Vec<Placed>> {
+        self.tools.placed(self.limits, pairs).map_err(|(_, error)| error.into())
+    }
+
+    /// Adds the row of a text or pair.
+    ///
+    /// # Errors
+    /// When its numbers do not fit each other.
+    pub(super) fn push_sample(&self, sample: &Sample, rows: &mut Framed) -> anyhow::Result<()> {
+        if self.maps.is_empty() {
+            rows.unmapped(&sample.row());
+            return Ok(());
+        }
+        Ok(rows.known(&sample.row(), &self.maps, sample.cut as usize)?)
     }
 
     /// Rows of tagged words, and of how many nothing is known.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use base::rng::RngKey;
-use batch::maps::expand::Map;
 use batch::maps::sample::Sample;
 use model::output::{Batch, Decoder, Output, Targets};
 use serde_json::json;
@@ -20,6 +19,7 @@ use super::attention::Attending;
 use super::benchmark::{Benchmark, Score, only};
 use super::config::Fixed;
 use super::examples::looked_at;
+use super::known::Known;
 use crate::bundle::task_file::Asked;
 use crate::engine::context::Context;
 use crate::stage::maps::tools::Tools;
@@ -31,9 +31,7 @@ pub(super) struct MaskedWords {
     of: BTreeMap<Part, Vec<usize>>,
     output: Output,
     frame: Frame,
-    tools: Tools,
-    limits: Limits,
-    maps: Vec<Map>,
+    known: Known,
     /// Texts without a word that can be asked for, which are left out.
     wordless: usize,
     seed: u64,
@@ -58,15 +56,9 @@ impl MaskedWords {
         let before: usize = of.values().map(Vec::len).sum();
         of.values_mut().for_each(|places| places.retain(|place| !without[*place]));
         let wordless = before - of.values().map(Vec::len).sum::<usize>();
-        let (tools, limits, maps) = match attending {
-            Attending::Knowledge(knowledge, mapping, _) => {
-                let maps = knowledge.maps.clone();
-                (mapping.tools_for(&maps, context)?, mapping.limits_of(fixed.max_tokens)?, maps)
-            }
-            Attending::Plain | Attending::Labels(..) => (Tools::plain(vocabulary, case)?, plain, vec![]),
-        };
+        let known = Known::or_plain(attending, vocabulary, case, fixed, context)?;
         let output = Output::Vocabulary { decoder: Decoder::MaskedLm };
-        Ok(Self { examples, of, output, frame, tools, limits, maps, wordless, seed: 0 })
+        Ok(Self { examples, of, output, frame, known, wordless, seed: 0 })
     }
 
     /// The same, whose words of the part `train` are drawn by `seed`.
@@ -90,8 +82,9 @@ impl MaskedWords {
         let key = key.named(part.name()).at(epoch);
         let texts: Vec<&str> =
             places.iter().map(|&place| self.examples.examples[place].text.as_str()).collect();
-        let (special, size) = (self.tools.vocabulary().special(), self.tools.vocabulary().size());
-        let room = room(special, self.limits);
+        let tools = self.known.tools();
+        let (special, size) = (tools.vocabulary().special(), tools.vocabulary().size());
+        let room = room(special, self.known.limits());
         let mut masked: Vec<Vec<Masked>> = vec![];
         let mut hide = |text: usize, spelt: &_, _: &_| {
             let asked = masking::draw(spelt, room, special, size, key.at(places[text] as u64));
@@ -101,26 +94,16 @@ impl MaskedWords {
             masked.push(asked);
             hidden
         };
-        let made = self
-            .tools
-            .hiding(self.limits, &texts, &mut hide)
+        let made = tools
+            .hiding(self.known.limits(), &texts, &mut hide)
             .map_err(|(text, error)| anyhow::Error::new(error).context(self.id_at(places[text])))?;
         let mut rows = Framed::new(self.frame)?;
         let mut targets = vec![];
         for (sample, masked) in made.iter().zip(&masked) {
-            self.push_row(sample, &mut rows)?;
+            self.known.push_sample(sample, &mut rows)?;
             targets.push(of_tokens(sample, masked));
         }
         Ok((rows, targets))
-    }
-
-    fn push_row(&self, sample: &Sample, rows: &mut Framed) -> anyhow::Result<()> {
-        if !self.maps.is_empty() {
-            return Ok(rows.known(&sample.row(), &self.maps, sample.cut as usize)?);
-        }
-        let ids: Vec<u32> = sample.input_ids.iter().map(|id| id.cast_unsigned()).collect();
-        rows.single_without(&ids[1..ids.len() - 1], sample.cut as usize);
-        Ok(())
     }
 
     fn id_at(&self, place: usize) -> String {

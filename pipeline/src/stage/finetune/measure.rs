@@ -44,6 +44,7 @@ pub(crate) fn metrics(kind: Option<Kind>) -> &'static [&'static str] {
         Some(Kind::Score) => &["pearson", "spearman"],
         Some(Kind::Choice) => &["accuracy", "mrr"],
         Some(Kind::MaskedWords) => &["accuracy"],
+        Some(Kind::Span) => &["answer_f1", "exact_match"],
         Some(Kind::Tags) => &["entity_f1", "precision", "recall", "strict_f1", "word_f1", "word_accuracy"],
     }
 }
@@ -63,7 +64,9 @@ pub(super) fn score(
         Kind::AnyClasses => any_classes(examples, answers, outputs)?,
         Kind::Score => scores(examples.measure, answers, outputs)?,
         Kind::Choice => choices(answers, outputs)?,
-        Kind::Tags | Kind::MaskedWords => anyhow::bail!("tags and masked words are measured word by word"),
+        Kind::Tags | Kind::MaskedWords | Kind::Span => {
+            anyhow::bail!("tags, masked words and spans are measured by themselves")
+        }
     };
     Ok(Score {
         samples: answers.len(),

@@ -88,6 +88,7 @@ fn says(asked: Asked) -> &'static str {
         Asked::Similarity => "the cosine of two texts' vectors",
         Asked::Tags => "a class for each word",
         Asked::MaskedWords => "the words that are masked",
+        Asked::Span => "where in the second text the answer to the first stands",
     }
 }
 
@@ -99,5 +100,6 @@ fn on_the_hub(asked: Asked) -> &'static str {
         Asked::Rank => "text-ranking",
         Asked::Tags => "token-classification",
         Asked::MaskedWords => "fill-mask",
+        Asked::Span => "question-answering",
     }
 }

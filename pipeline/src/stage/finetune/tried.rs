@@ -9,7 +9,7 @@ use tasks::token::encode::Case;
 use super::attention::Attending;
 use super::benchmark::Benchmark;
 use super::config::Fixed;
-use super::{examples, known, masked, ranking, steps, tagged};
+use super::{examples, known, masked, questions, ranking, steps, tagged};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
@@ -152,6 +152,11 @@ impl Tried {
                 let words = masked::MaskedWords::new;
                 let words = words(of.examples, vocabulary, self.case, fixed, attending, context)?;
                 Box::new(words.drawn_by(seed))
+            }
+            made::Read::Examples(of) if of.examples.kind == Kind::Span => {
+                let (attending, fixed) = (&self.attending, &self.fixed);
+                let known = known::Known::or_plain(attending, vocabulary, self.case, fixed, context)?;
+                Box::new(questions::Questions::new(of.examples, fixed, known)?.drawn_by(seed))
             }
             made::Read::Examples(examples) => self.of_examples(examples.examples, Of::Examples, context)?,
         })

@@ -194,11 +194,13 @@ impl Around<'_> {
                 "train is train_and_dev, which is for sets of classes, numbers and tags",
             ),
         ];
-        let ranking = self.tables.iter().find(|of| matches!(of.kind(), None | Some(Kind::Choice)));
+        let ranking =
+            self.tables.iter().find(|of| matches!(of.kind(), None | Some(Kind::Choice | Kind::Span)));
         if let (Some(ranking), Some((_, what))) = (ranking, told.iter().find(|(said, _)| *said)) {
             anyhow::bail!(
-                "finetune.quirks.{what}, and {} asks for one of several texts: take one of them into a config of its own",
-                ranking.name
+                "finetune.quirks.{what}, and {} asks for {}: take one of them into a config of its own",
+                ranking.name,
+                if ranking.kind() == Some(Kind::Span) { "spans of passages" } else { "one of several texts" }
             );
         }
         let trained_on = |name: &String| {

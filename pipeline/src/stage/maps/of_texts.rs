@@ -158,7 +158,7 @@ impl Mapping {
                     "bring what an annotator says of the benchmark's texts (benchmarks.NAME.parsed), or set it to "
                 }
                 Marks::Put => {
-                    "a ranking's pairs, rows of tagged words and texts with masked words are put together by the benchmark: set it to "
+                    "a ranking's pairs, rows of tagged words, texts with masked words and passages beside questions are put together by the benchmark: set it to "
                 }
                 Marks::Line => "a line is all that is known of it; ask a model whose maps were made with ",
             };

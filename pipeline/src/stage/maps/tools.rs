@@ -105,6 +105,12 @@ impl Tools {
         super::empty::reason(&self.config, map, sample)
     }
 
+    /// Whether words keep case.
+    #[must_use]
+    pub(crate) fn case(&self) -> Case {
+        self.case
+    }
+
     /// The vocabulary.
     #[must_use]
     pub(crate) fn vocabulary(&self) -> &Vocabulary {

@@ -1,4 +1,4 @@
-//! The annotations of CDV (Arnold et al. 2020) for texts that they come without: MedQuAD's are put to them; HealthQA's must be brought.
+//! The annotations of CDV (Arnold et al. 2020), with their texts or for texts that they come without: MedQuAD's are put to them; HealthQA's must be brought.
 //!
 //! A document's passages lie one behind the other, each with its length in characters; that of MedQuAD is
 //! `(Answer + "\n").replace(" - ", "\n- ")`, called `source_qid`. A text that has not the length of its annotation is refused: it is of
@@ -18,6 +18,9 @@ use crate::Error;
 use text::reader::DocumentReader as _;
 use text::{Labels, medquad};
 
+/// What to do about annotations without texts where none are named.
+const NAME: &str =
+    "name MedQuAD's folder as `medquad`, or HealthQA's file as `healthqa`; or give each document its `text`";
 /// What to do about a collection without texts.
 const BRING: &str = "ask for HealthQA (github.com/mingzhu0527/HAR), and name its pinfo-mz-test.txt, `label<TAB>question<TAB>passage`, as `healthqa` in place of `medquad`";
 
@@ -84,6 +87,8 @@ pub enum Texts<'a> {
     Medquad(&'a Path),
     /// HealthQA's test file, `pinfo-mz-test.txt` (Zhu et al. 2019): `label`, question and passage between tabs; a passage is called by its line, from 0.
     Healthqa(&'a Path),
+    /// The annotations' own, as of notes that somebody has annotated.
+    Own,
 }
 
 /// The collection that `annotations` describe, with the texts that they have or that are brought.
@@ -99,8 +104,12 @@ pub fn read(annotations: &Path, texts: Texts<'_>) -> Result<(Collection, Aligned
             return Err(Error::at(annotations, problem, BRING));
         }
         Texts::Medquad(folder) if without => answers(folder, &mut aligned)?,
+        Texts::Own if without => {
+            let problem = format!("annotations of {:?} without texts", read.name);
+            return Err(Error::at(annotations, problem, NAME));
+        }
         Texts::Healthqa(file) if without => vec![lines_of(file, &read.documents)?],
-        Texts::Medquad(_) | Texts::Healthqa(_) => Vec::new(),
+        Texts::Medquad(_) | Texts::Healthqa(_) | Texts::Own => Vec::new(),
     };
     let mut at: HashMap<&str, Vec<usize>> = HashMap::new();
     for (number, file) in files.iter().enumerate() {
@@ -413,5 +422,17 @@ mod tests {
         assert_eq!((collection.passages[0].text.as_str(), aligned), ("é2345678901234", Aligned::default()));
         let message = align(&with.replace("Rest. ", "Rest."), &[]).unwrap_err();
         assert!(message.contains("is beyond the text"), "{message}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("own.json");
+        let own = |annotations: &str| {
+            write_whole(&path, annotations.as_bytes()).unwrap();
+            read(&path, Texts::Own).map_err(|error| error.to_string())
+        };
+        assert_eq!(own(&with).unwrap().0.passages[1].text, "Rest. \n");
+        let message = own(ANNOTATIONS).unwrap_err();
+        assert!(
+            message.contains("annotations of \"MedQuAD\" without texts") && message.contains("as `medquad`"),
+            "{message}"
+        );
     }
 }

@@ -103,9 +103,11 @@ pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Ex
     let train = files.get(&Part::Train).map_or(&[][..], Vec::as_slice);
     let drawn = draw(train, plan);
     let negative_class = match plan.negative_class {
-        Some(_) if matches!(kind, Kind::Score | Kind::Tags | Kind::Choice | Kind::MaskedWords) => {
+        Some(_)
+            if matches!(kind, Kind::Score | Kind::Tags | Kind::Choice | Kind::MaskedWords | Kind::Span) =>
+        {
             return Err(Error::unfit(
-                "scores, choices and masked words have no class that means nothing, and of tags it is always O: leave `negative_class` out",
+                "scores, choices, masked words and spans have no class that means nothing, and of tags it is always O: leave `negative_class` out",
             ));
         }
         None => None,
@@ -168,6 +170,7 @@ fn kind<'a>(items: impl Iterator<Item = &'a Item>) -> Result<Kind, Error> {
         Label::Entities(_) => (Kind::Tags, "entities"),
         Label::Choice(_) => (Kind::Choice, "choices"),
         Label::MaskedWords => (Kind::MaskedWords, "masked words"),
+        Label::Passages(_) => (Kind::Span, "passages"),
     };
     let mut first = None;
     for item in items {
@@ -190,7 +193,7 @@ fn classes<'a>(items: impl Iterator<Item = &'a Item>) -> Vec<String> {
         match &item.label {
             Label::Class(name) => _ = names.insert(name.as_str()),
             Label::Classes(all) => names.extend(all.iter().map(String::as_str)),
-            Label::Score(_) | Label::Choice(_) | Label::MaskedWords => {}
+            Label::Score(_) | Label::Choice(_) | Label::MaskedWords | Label::Passages(_) => {}
             Label::Entities(Words { entities, .. }) => {
                 tags = true;
                 kinds.extend(entities.iter().map(|(_, _, kind)| kind.as_str()));
@@ -213,6 +216,7 @@ fn answer(label: &Label, numbers: &HashMap<&str, u32>) -> Answer {
         Label::Score(score) => Answer::Score(*score),
         Label::Choice(choice) => Answer::Choice(choice.clone()),
         Label::MaskedWords => Answer::MaskedWords,
+        Label::Passages(of) => Answer::Span(of.clone()),
         Label::Entities(Words { words, entities, further }) => {
             let mut tags = vec![0; words.len()];
             for (place, (from, to, kind)) in entities.iter().enumerate() {

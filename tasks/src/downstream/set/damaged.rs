@@ -3,21 +3,38 @@
 #![allow(clippy::disallowed_methods, reason = "thousands of files that nobody misses")]
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use super::format::Format;
 use super::{Item, Label, Words};
+use crate::downstream::example::passages::Passage;
 use crate::downstream::funnel::Step;
 use crate::downstream::lama::{self, Config, Corpus, MASK, Wording};
 use text::attach;
 use text::damage::judged;
 
 /// A format, the name of a file, and what may stand in it.
-const FILES: [(&str, &str, &str); 17] = [
+const FILES: [(&str, &str, &str); 20] = [
     (
         "\"cosmos_qa\"",
         "some.csv",
         "id,context,question,answer0,answer1,answer2,answer3,label\na,\"It rained, é.\",Why?,Sun.,Rain.,None.,Snow.,1\nb,C.,Who?,I.,You.,He.,She.,0\n",
+    ),
+    (
+        "{\"squad\": {\"misfits\": \"refuse\"}}",
+        "some.json",
+        "{\"data\": [{\"paragraphs\": [{\"context\": \"Née in Ghent.\", \"qas\": [\n{\"id\": \"q\", \"question\": \"Where?\", \"answers\": [{\"text\": \"Ghent\", \"answer_start\": 7}]},\n{\"id\": 2, \"question\": \"Why?\", \"answers\": [], \"is_impossible\": true}]}]}]}\n",
+    ),
+    (
+        "{\"squad\": {\"misfits\": \"drop\"}}",
+        "some.jsonl",
+        "{\"id\": \"q\", \"title\": \"A\", \"context\": \"Née in Ghent\", \"question\": \"Where?\", \"answers\": {\"text\": [\"Ghent\"], \"answer_start\": [7]}}\n",
+    ),
+    (
+        "{\"search_qa\": {}}",
+        "some.txt",
+        "<s> Née in Ghent . </s>  <s> a city </s> ||| this city ||| ghent\n<s> x </s> ||| y ||| x\n",
     ),
     ("\"cola\"", "some.tsv", "gj04\t1\t\tHe won.\ngj04\t0\t*\tWon he.\nks08\t1\t\tIt is.\n"),
     (
@@ -92,7 +109,20 @@ const REPORT: &str = "Née has rest .\n Rest for fever\n";
 const CONCEPTS: &str = "c=\"rest\" 2:1 2:1||t=\"treatment\"\nc=\"fever\" 2:3 2:3||t=\"problem\"\nc=\"née\" 1:0 1:0||t=\"test\"\n";
 
 /// A format whose texts are read with other files, and such files.
-const BESIDE: [(&str, Beside); 7] = [
+const BESIDE: [(&str, Beside); 8] = [
+    (
+        "{\"quasar_t\": {\"contexts\": \"short\"}}",
+        &[
+            (
+                "questions/some_questions.json",
+                "{\"uid\": \"1\", \"question\": \"Where ?\", \"answer\": \"née\"}\n{\"uid\": \"2\", \"question\": \"Who ?\", \"answer\": \"x\"}\n",
+            ),
+            (
+                "contexts/short/some_contexts.json",
+                "{\"uid\": \"1\", \"contexts\": [[1.5, \"Née , née .\"]]}\n{\"uid\": \"2\", \"contexts\": []}\n",
+            ),
+        ],
+    ),
     (
         "{\"chemprot_track\": {}}",
         &[
@@ -167,7 +197,7 @@ fn items(format: &Format, file: &Path) -> Result<Vec<Item>, String> {
     let mut items = vec![];
     let steps = format.set().read(file, &mut |item| items.push(item)).map_err(|error| {
         let folder = format!("{}/", file.parent().unwrap().display());
-        error.to_string().replace(&folder, "")
+        error.to_string().replace(&folder, "").replace("../contexts/short/", "")
     })?;
     assert!(steps.iter().all(Step::adds_up), "{steps:?}");
     assert_eq!(steps.last().unwrap().kept, items.len() as u64);
@@ -185,6 +215,15 @@ fn assert_items_or_refuses(whole: &[u8], read: impl FnMut(&[u8]) -> Result<Vec<I
                 Label::Classes(classes) => assert!(classes.iter().all(|class| !class.is_empty()), "{file}"),
                 Label::Score(score) => assert!(score.is_finite(), "{file}"),
                 Label::MaskedWords => assert!(item.pair.is_none(), "{file}"),
+                Label::Passages(of) => {
+                    let stands = |passage: &Passage, span: &Range<usize>| {
+                        passage.text.get(span.clone()).is_some_and(|found| !blank(found))
+                    };
+                    let whole = of.passages.iter().all(|passage| {
+                        !blank(&passage.text) && passage.spans.iter().all(|span| stands(passage, span))
+                    });
+                    assert!(whole && !of.passages.is_empty(), "{item:?}\n{file}");
+                }
                 Label::Choice(of) => {
                     let named = of.choices.iter().all(|choice| !blank(choice));
                     assert!(named && of.choices.len() > 1 && of.right < of.choices.len(), "{item:?}\n{file}");
@@ -219,7 +258,11 @@ fn damaged_files_beside_each_other_are_read_whole_or_refused() {
         let format: Format = serde_json::from_str(format).unwrap();
         let [text, ..] = files else { panic!("no text") };
         for (name, content) in files {
-            files.iter().for_each(|(name, whole)| fs::write(folder.path().join(name), whole).unwrap());
+            for (name, whole) in files {
+                let path = folder.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, whole).unwrap();
+            }
             assert_items_or_refuses(content.as_bytes(), |damaged| {
                 fs::write(folder.path().join(name), damaged).unwrap();
                 items(&format, &folder.path().join(text.0))

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     PublishedSet, biosses, chemprot, chemprot_track, clinical_sts, cola, cosmos_qa, ddi, fields, glue,
-    glue_pairs, hoc, i2b2_relations, imdb, masked_words, mednli, medrqe, n2c2_relations, separated, sst2,
-    sts_b, tagged, trec,
+    glue_pairs, hoc, i2b2_relations, imdb, masked_words, mednli, medrqe, n2c2_relations, quasar_t, search_qa,
+    separated, squad, sst2, sts_b, tagged, trec,
 };
 
 /// Makes [`Format`] of lines `Name(set: Settings) => set`, or `Name => set` for a set without settings.
@@ -78,6 +78,13 @@ formats! {
     /// Film reviews (Maas et al. 2011), one per file: the class is the folder, `pos` or `neg`; the star rating in the file name is ignored;
     /// `unsup` is skipped and counted. Shares are drawn by review, though a film may have several.
     Imdb => &imdb::Imdb,
+    /// Questions whose answers stand in a passage, in the layout of SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018), which BioASQ, emrQA and COVID-QA
+    /// are given out in as well; or an object per line with `context`, `question` and `answers`, as `datasets` writes them. Questions of an article stay in one part.
+    Squad(set: squad::Config) => set,
+    /// Quasar-T (Dhingra et al. 2017): trivia questions with passages that a search found; name `questions/*_questions.json.gz`.
+    QuasarT(set: quasar_t::Config) => set,
+    /// SearchQA (Dunn et al. 2017): questions of a quiz show with what a search engine showed for them, `snippets ||| question ||| answer` per line.
+    SearchQa(set: search_qa::Config) => set,
     /// Texts with entities, in any format of texts that annotates them.
     Tagged(set: tagged::Config) => set,
     /// Texts in any format, of which words are masked and asked for (Devlin et al. 2019, section 3.1): masked language modelling as a fine-tuning, by any attention.

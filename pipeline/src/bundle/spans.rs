@@ -1,0 +1,219 @@
+//! Where in a text of any length a model finds the answer to a question.
+
+use std::collections::HashSet;
+use std::io::BufRead;
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::Context as _;
+use batch::maps::sample::Sample;
+use model::predict::Predictor;
+use serde_json::{Map, Value, json};
+use tasks::downstream::encode::{Cuts, Frame, Framed};
+use tasks::maps::generators::Limits;
+use text::characters::Characters;
+
+use super::answer::Remarks;
+use super::known::{Around, Known};
+use super::lines::{Input, Inputs};
+use super::opened::Opened;
+use super::task_file::{Asked, Spans, TaskFile};
+use super::{LINES, TOKENS, asked_together};
+use crate::stage::maps::placed::{Layout, Placed};
+use crate::stage::maps::tools::Tools;
+
+/// A model with all that it takes to ask it.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    predictor: Predictor,
+    task: usize,
+    by: By,
+    frame: Frame,
+    layout: Layout,
+    of: Spans,
+    /// Answers that are shown of each question.
+    top: usize,
+}
+
+/// What rows are made with, and how many tokens they have at most.
+#[derive(Debug)]
+enum By {
+    Plain(Tools, usize),
+    Maps(Known, usize),
+}
+
+/// A question with the windows of its text, by the bytes at which they begin.
+struct Asking {
+    input: Input,
+    windows: Vec<(usize, Placed)>,
+}
+
+impl Reading {
+    /// The model in `folder`, if the task of this name, or its only one, is one of answers in passages.
+    ///
+    /// # Errors
+    /// Names the file of the folder that is missing, damaged or none of the others', and what to do.
+    pub(crate) fn open(
+        folder: &Path,
+        mask: Option<&Path>,
+        task: Option<&str>,
+        top: usize,
+        around: Around<'_>,
+    ) -> anyhow::Result<Option<Self>> {
+        TaskFile::expected(folder)?;
+        let file = TaskFile::read(folder)?;
+        let named: Vec<_> = file.tasks.iter().filter(|of| task.is_none_or(|task| task == of.name)).collect();
+        let [of] = named[..] else { return Ok(None) };
+        if of.asked != Asked::Span {
+            return Ok(None);
+        }
+        let opened = Opened::open(folder, mask)?;
+        let most = opened.file.most(of);
+        let spans = of.spans.with_context(|| {
+            format!("{}: it does not say how answers are looked for: fine-tune again", folder.display())
+        })?;
+        let known = opened.known(folder, &[most].into(), around)?;
+        let Opened { predictor, vocabulary, .. } = opened;
+        let frame = Frame { special: vocabulary.special(), most, cut: file.cut };
+        let room = most - vocabulary.special().family.special_tokens(2);
+        let layout = Layout { room, overlap: spans.overlap, question: spans.question };
+        let by = match known {
+            Some(known) => By::Maps(known, most),
+            None => By::Plain(Tools::plain(vocabulary, spans.case)?, most),
+        };
+        let task = predictor.task(&of.name)?;
+        Ok(Some(Self { predictor, task, by, frame, layout, of: spans, top }))
+    }
+
+    /// The answers to all inputs, in their order, `each` being handed one after the other. Returns what was cut of questions.
+    ///
+    /// # Errors
+    /// Names the line that has no second text; or when `each` fails.
+    pub(crate) fn answer(
+        &self,
+        inputs: &mut Inputs<'_, impl BufRead>,
+        each: &mut dyn FnMut(Value) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Remarks> {
+        let mut remarks = Remarks::default();
+        loop {
+            let asked = inputs.batch(LINES)?;
+            if asked.is_empty() {
+                return Ok(remarks);
+            }
+            let mut waiting = vec![];
+            let mut tokens = 0;
+            for input in asked {
+                let asking = self.asking(input, &mut remarks.cuts)?;
+                let of_windows = asking.windows.iter().map(|(_, placed)| placed.sample.input_ids.len());
+                tokens += of_windows.sum::<usize>();
+                waiting.push(asking);
+                if tokens >= TOKENS {
+                    self.flush(std::mem::take(&mut waiting), each)?;
+                    tokens = 0;
+                }
+            }
+            self.flush(waiting, each)?;
+        }
+    }
+
+    /// The windows of an input.
+    fn asking(&self, input: Input, cuts: &mut Cuts) -> anyhow::Result<Asking> {
+        let at = |error: tasks::Error| anyhow::Error::new(error).context(format!("line {}", input.line));
+        let Some(passage) = &input.pair else {
+            anyhow::bail!(
+                "line {}: there is no `pair`, in which the answer to `text` is looked for: give JSON lines with `text` and `pair` (--lines json)",
+                input.line
+            );
+        };
+        let tools = self.by.tools();
+        let measured = tools.measured(&[&input.text, passage]).map_err(|(_, error)| at(error))?;
+        let [of_question, of_passage] = &measured[..] else { anyhow::bail!("words of no text; report it") };
+        let question = self.layout.question(of_question);
+        let left = &of_question[question.words..];
+        let tokens = left.iter().map(|word| word.tokens as u64).sum();
+        cuts.add(Cuts { rows: 1, cut: u64::from(!left.is_empty()), tokens });
+        let windows = self.layout.windows(&question, of_passage);
+        let pairs: Vec<(&str, &str)> =
+            windows.iter().map(|bytes| (&input.text[..question.bytes], &passage[bytes.clone()])).collect();
+        let placed = tools.placed(self.by.limits()?, &pairs).map_err(|(_, error)| at(error))?;
+        let windows = windows.into_iter().map(|bytes| bytes.start).zip(placed).collect();
+        Ok(Asking { input, windows })
+    }
+
+    fn flush(
+        &self,
+        asked: Vec<Asking>,
+        each: &mut dyn FnMut(Value) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut rows = Framed::new(self.frame)?;
+        let placed = asked.iter().flat_map(|asking| &asking.windows).map(|(_, placed)| &placed.sample);
+        placed.into_iter().try_for_each(|sample| self.by.push(sample, &mut rows))?;
+        let logits = match rows.rows.is_empty() {
+            true => vec![],
+            false => self
+                .predictor
+                .logits(self.task, &rows.rows)
+                .with_context(|| asked_together(asked.iter().map(|asking| asking.input.line)))?,
+        };
+        let mut logits = logits.as_slice();
+        for Asking { input, windows } in asked {
+            let mut found = vec![];
+            for (start, placed) in &windows {
+                let (own, others) = logits.split_at(placed.sample.input_ids.len());
+                logits = others;
+                let best = placed.best(own, self.of.longest, self.top.max(1)).into_iter();
+                found.extend(best.map(|best| (best.bytes.start + start..best.bytes.end + start, best.score)));
+            }
+            each(self.said(&input, found))?;
+        }
+        Ok(())
+    }
+
+    /// What is said of an input, given spans of its passage with their scores.
+    fn said(&self, input: &Input, mut found: Vec<(Range<usize>, f32)>) -> Value {
+        let passage = input.pair.as_deref().unwrap_or_default();
+        let characters = Characters::new(passage);
+        found.sort_by(|(a, one), (b, other)| {
+            other.total_cmp(one).then((a.start, a.end).cmp(&(b.start, b.end)))
+        });
+        // What two windows share, both may have found.
+        let mut known = HashSet::new();
+        found.retain(|(bytes, _)| known.insert(bytes.clone()));
+        let told = |(bytes, score): &(Range<usize>, f32)| {
+            let place = characters.range(bytes).unwrap_or_default();
+            json!({"text": &passage[bytes.clone()], "start": place.start, "end": place.end, "score": score})
+        };
+        let given = found.first().filter(|(_, score)| !self.of.may_be_none || *score > 0.0);
+        let mut said = Map::new();
+        said.extend(input.id.clone().map(|id| ("id".to_owned(), id)));
+        said.insert("answer".to_owned(), json!(given.map(|(bytes, _)| &passage[bytes.clone()])));
+        said.insert("spans".to_owned(), found.iter().take(self.top).map(told).collect());
+        Value::Object(said)
+    }
+}
+
+impl By {
+    fn tools(&self) -> &Tools {
+        match self {
+            By::Plain(tools, _) => tools,
+            By::Maps(known, _) => known.tools(),
+        }
+    }
+
+    fn limits(&self) -> anyhow::Result<Limits> {
+        match self {
+            By::Plain(_, tokens) => Ok(Limits { tokens: *tokens, terms: 0, auxiliary: 0 }),
+            By::Maps(known, tokens) => known.limits(*tokens),
+        }
+    }
+
+    fn push(&self, sample: &Sample, rows: &mut Framed) -> anyhow::Result<()> {
+        match self {
+            By::Plain(..) => {
+                rows.unmapped(&sample.row());
+                Ok(())
+            }
+            By::Maps(known, _) => known.push_sample(sample, &mut rows.rows),
+        }
+    }
+}

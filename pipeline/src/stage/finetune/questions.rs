@@ -1,0 +1,321 @@
+//! Questions whose answers stand in passages, as a benchmark: extractive question answering (Devlin et al. 2019, sections 4.2 and 4.3), over one passage or many.
+//!
+//! A row is a question beside a window of a passage. Of several rows the best span of the best row is the answer, each span being compared with "no answer" in its own row.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use base::rng::RngKey;
+use model::eval::answer;
+use model::output::{Batch, Output, Targets};
+use serde_json::json;
+use tasks::downstream::encode::{Frame, Framed};
+use tasks::downstream::example::passages::Passages;
+use tasks::downstream::example::{Answer, Example, Examples, Measure, Part};
+
+use super::benchmark::{Benchmark, Score, only};
+use super::config::{Fixed, Spans};
+use super::examples::looked_at;
+use super::known::Known;
+use crate::bundle::task_file::{self, Asked};
+use crate::stage::maps::placed::{Layout, Placed};
+
+/// Questions, and the windows that their passages are cut into.
+pub(super) struct Questions {
+    examples: Examples,
+    /// Places of the examples that are trained on, and of those that are looked at.
+    of: BTreeMap<Part, Vec<usize>>,
+    /// The questions as they are shown, and the windows, of each example that is looked at.
+    shown: HashMap<usize, Shown>,
+    known: Known,
+    frame: Frame,
+    spans: Spans,
+    /// Whether some question has no answer, so that none may be given.
+    may_be_none: bool,
+    /// Questions to train on whose answer stands in none of their windows.
+    elsewhere: usize,
+    /// Questions that were cut.
+    cut: usize,
+    output: Output,
+    seed: u64,
+}
+
+/// A question with its windows.
+struct Shown {
+    /// Bytes of the question.
+    question: usize,
+    windows: Vec<Window>,
+}
+
+/// A part of a passage that a row has room for.
+struct Window {
+    passage: usize,
+    /// Where it stands there.
+    bytes: Range<usize>,
+    /// Where in it the first whole answer stands, if one does.
+    answer: Option<Range<usize>>,
+}
+
+impl Questions {
+    /// Cuts all passages into windows.
+    ///
+    /// # Errors
+    /// When a text cannot be encoded.
+    pub(super) fn new(examples: Examples, fixed: &Fixed, known: Known) -> anyhow::Result<Self> {
+        let frame = fixed.frame(known.tools().vocabulary());
+        let of = looked_at(&examples, fixed);
+        let may_be_none = examples.examples.iter().any(|example| !passages(example).is_answerable());
+        let mut all = Self {
+            examples,
+            of,
+            shown: HashMap::new(),
+            known,
+            frame,
+            spans: fixed.spans,
+            may_be_none,
+            elsewhere: 0,
+            cut: 0,
+            output: Output::Span,
+            seed: 0,
+        };
+        let looked: Vec<usize> = all.of.values().flatten().copied().collect();
+        all.shown = all.cut_into_windows(&looked)?;
+        let trains = |place: &usize| {
+            let (example, windows) = (&all.examples.examples[*place], &all.shown[place].windows);
+            let has_answer = windows.iter().any(|window| window.answer.is_some());
+            !windows.is_empty() && (has_answer || !passages(example).is_answerable())
+        };
+        let train = all.places(Part::Train);
+        let kept: Vec<usize> = train.iter().copied().filter(trains).collect();
+        all.elsewhere = train.len() - kept.len();
+        all.of.insert(Part::Train, kept);
+        Ok(all)
+    }
+
+    /// The same, whose windows to train on are drawn by `seed`.
+    pub(super) fn drawn_by(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    fn places(&self, part: Part) -> &[usize] {
+        self.of.get(&part).map_or(&[], Vec::as_slice)
+    }
+
+    /// What is shown of examples. Texts that several have in common are looked through once.
+    fn cut_into_windows(&mut self, looked: &[usize]) -> anyhow::Result<HashMap<usize, Shown>> {
+        let (mut numbers, mut texts) = (HashMap::<&str, usize>::new(), vec![]);
+        for &place in looked {
+            let example = &self.examples.examples[place];
+            let passages = passages(example).passages.iter().map(|passage| passage.text.as_str());
+            for text in std::iter::once(example.text.as_str()).chain(passages) {
+                numbers.entry(text).or_insert_with(|| {
+                    texts.push(text);
+                    texts.len() - 1
+                });
+            }
+        }
+        let measured = self.known.measured(&texts)?;
+        let words = |text: &str| measured[numbers[text]].as_slice();
+        let special = self.frame.special.family.special_tokens(2);
+        let room = self.frame.most - special;
+        let (overlap, question) = (self.spans.overlap_of(self.frame.most), self.spans.question);
+        let layout = Layout { room, overlap, question };
+        let (mut all, mut cut) = (HashMap::new(), 0);
+        for &place in looked {
+            let example = &self.examples.examples[place];
+            let of_question = words(&example.text);
+            let question = layout.question(of_question);
+            cut += usize::from(question.words < of_question.len());
+            let mut windows_of = vec![];
+            for (passage, of) in passages(example).passages.iter().enumerate() {
+                for bytes in layout.windows(&question, words(&of.text)) {
+                    let inside = |span: &&Range<usize>| bytes.start <= span.start && span.end <= bytes.end;
+                    let answer = of.spans.iter().find(inside);
+                    let answer = answer.map(|span| span.start - bytes.start..span.end - bytes.start);
+                    windows_of.push(Window { passage, bytes, answer });
+                }
+            }
+            all.insert(place, Shown { question: question.bytes, windows: windows_of });
+        }
+        self.cut = cut;
+        Ok(all)
+    }
+
+    /// The rows of some windows of an example.
+    fn rows(&self, place: usize, windows: &[&Window]) -> anyhow::Result<Vec<Placed>> {
+        let example = &self.examples.examples[place];
+        let question = &example.text[..self.shown[&place].question];
+        let passages = &passages(example).passages;
+        let text = |window: &&Window| (question, &passages[window.passage].text[window.bytes.clone()]);
+        let pairs: Vec<(&str, &str)> = windows.iter().map(text).collect();
+        self.known.placed(&pairs).map_err(|error| error.context(format!("example {:?}", example.id)))
+    }
+
+    fn all_rows(&self, place: usize) -> anyhow::Result<Vec<Placed>> {
+        self.rows(place, &self.shown[&place].windows.iter().collect::<Vec<_>>())
+    }
+
+    /// The windows of an example that are trained on in `epoch`: one with the answer, if there is one, then some without.
+    fn drawn(&self, place: usize, key: RngKey) -> Vec<&Window> {
+        let key = key.at(place as u64);
+        let (mut with, mut without): (Vec<&Window>, Vec<&Window>) =
+            self.shown[&place].windows.iter().partition(|window| window.answer.is_some());
+        key.named("with").shuffle(&mut with);
+        key.named("without").shuffle(&mut without);
+        let least = usize::from(with.is_empty());
+        with.truncate(1);
+        with.into_iter().chain(without.into_iter().take(self.spans.negatives.max(least))).collect()
+    }
+
+    fn batched(&self, places: &[usize], key: RngKey) -> anyhow::Result<Batch> {
+        let (mut rows, mut ends) = (Framed::new(self.frame)?, vec![]);
+        for &place in places {
+            let windows = self.drawn(place, key);
+            for (placed, window) in self.rows(place, &windows)?.iter().zip(windows) {
+                self.known.push_sample(&placed.sample, &mut rows)?;
+                ends.push(placed.ends(window.answer.as_ref()));
+            }
+        }
+        Ok(only(rows.rows, Targets::Spans(ends)))
+    }
+
+    fn key(&self, seed: u64) -> RngKey {
+        RngKey::new(seed).named("windows").named(&self.examples.name)
+    }
+}
+
+/// A number of bytes as it was written.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was such a number")]
+fn byte(number: f32) -> usize {
+    number as usize
+}
+
+// Examples are checked when they are read: an answer of another kind does not come here.
+fn passages(example: &Example) -> &Passages {
+    static NONE: Passages = Passages { passages: vec![], accepted: vec![] };
+    if let Answer::Span(of) = &example.answer { of } else { &NONE }
+}
+
+impl Benchmark for Questions {
+    fn output(&self) -> &Output {
+        &self.output
+    }
+
+    fn asked(&self) -> Asked {
+        Asked::Span
+    }
+
+    fn pairs(&self) -> bool {
+        true
+    }
+
+    fn classes(&self) -> &[String] {
+        &[]
+    }
+
+    fn items(&self) -> usize {
+        self.places(Part::Train).len()
+    }
+
+    fn batch(&self, epoch: u64, items: &[usize]) -> anyhow::Result<Batch> {
+        let train = self.places(Part::Train);
+        let places: Vec<usize> = items.iter().map(|&item| train[item]).collect();
+        self.batched(&places, self.key(self.seed).at(epoch))
+    }
+
+    fn samples(&self, part: Part) -> usize {
+        self.places(part).len()
+    }
+
+    fn id(&self, part: Part, sample: usize) -> String {
+        self.examples.examples[self.places(part)[sample]].id.clone()
+    }
+
+    fn framed(&self) -> anyhow::Result<Framed> {
+        Ok(Framed::new(self.frame)?)
+    }
+
+    fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()> {
+        let made = self.all_rows(self.places(part)[sample])?;
+        made.iter().try_for_each(|placed| self.known.push_sample(&placed.sample, rows))
+    }
+
+    fn answers(&self, part: Part, sample: usize) -> anyhow::Result<usize> {
+        Ok(self.shown[&self.places(part)[sample]].windows.len())
+    }
+
+    fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {
+        self.batched(&self.places(part)[samples], self.key(0))
+    }
+
+    fn heard(&self, part: Part, sample: usize, logits: &[Vec<f32>]) -> anyhow::Result<Vec<Vec<f32>>> {
+        let place = self.places(part)[sample];
+        let (mut said, mut from) = (vec![], 0);
+        for (placed, window) in self.all_rows(place)?.iter().zip(&self.shown[&place].windows) {
+            let until = from + placed.sample.input_ids.len();
+            let best = placed.best(&logits[from..until], self.spans.longest, 1).pop();
+            from = until;
+            // A row has a word of its passage at least, or there is no such window.
+            let (score, bytes) = best.map_or((f32::MIN, 0..0), |best| (best.score, best.bytes));
+            let at = |byte: usize| (window.bytes.start + byte) as f32;
+            said.push(vec![score, at(bytes.start), at(bytes.end)]);
+        }
+        Ok(said)
+    }
+
+    /// `outputs` are of the windows: the score of the best span above that of no answer, and where it begins and ends in its passage.
+    fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
+        let (mut said, mut accepted, mut outputs) = (vec![], vec![], outputs.iter());
+        for &place in self.places(part) {
+            let (of, shown) = (passages(&self.examples.examples[place]), &self.shown[&place]);
+            let each = shown.windows.iter().zip(outputs.by_ref());
+            let mut best: Option<(&Window, &Vec<f32>)> = None;
+            for (window, output) in each {
+                if best.is_none_or(|(_, before)| output[0] > before[0]) {
+                    best = Some((window, output));
+                }
+            }
+            let given = best.filter(|(_, output)| !self.may_be_none || output[0] > 0.0);
+            said.push(given.map_or("", |(window, output)| {
+                let bytes = byte(output[1])..byte(output[2]);
+                of.passages[window.passage].text.get(bytes).unwrap_or_default()
+            }));
+            accepted.push(of.accepted.as_slice());
+        }
+        let report = answer::evaluate(&said, &accepted)?;
+        let (metric, value, other) = match self.examples.measure {
+            Measure::ExactMatch => ("exact_match", report.exact, ("answer_f1", report.f1)),
+            _ => ("answer_f1", report.f1, ("exact_match", report.exact)),
+        };
+        let mut others = vec![other];
+        if let (Some(unanswered), Some(f1)) = (report.unanswered, report.f1_of_answerable) {
+            others.extend([("answerable_f1", f1), ("unanswerable_accuracy", unanswered)]);
+        }
+        Ok(Score {
+            samples: said.len(),
+            metric: metric.to_owned(),
+            value,
+            others: others.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        })
+    }
+
+    fn spans(&self) -> Option<task_file::Spans> {
+        let Spans { longest, question, .. } = self.spans;
+        let overlap = self.spans.overlap_of(self.frame.most);
+        let case = self.known.tools().case();
+        Some(task_file::Spans { overlap, longest, question, case, may_be_none: self.may_be_none })
+    }
+
+    fn facts(&self) -> BTreeMap<String, serde_json::Value> {
+        let mut facts: BTreeMap<String, serde_json::Value> = BTreeMap::new();
+        for part in Part::ALL {
+            let places = self.places(part);
+            let rows: usize = places.iter().map(|place| self.shown[place].windows.len()).sum();
+            facts.insert(part.name().to_owned(), json!(places.len()));
+            facts.insert(format!("{}_windows", part.name()), json!(rows));
+        }
+        facts.insert("questions_cut".to_owned(), json!(self.cut));
+        facts.insert("answers_elsewhere".to_owned(), json!(self.elsewhere));
+        facts
+    }
+}
