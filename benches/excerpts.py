@@ -2,8 +2,8 @@
 
     python benches/excerpts.py covidQA.json excerpts.json [--characters 1000]
 
-Each question keeps so many characters of its document, cut at white space, with its answer somewhere among them; questions whose answer does not stand where it is said to are
-left out and counted.
+Each question keeps so many characters of its document, cut at white space, with its first answer, the one that is kept, somewhere among them; questions without an answer, and those
+whose answer does not stand where it is said to, are left out and counted.
 """
 
 import argparse
@@ -24,9 +24,9 @@ def main():
         for paragraph in article["paragraphs"]:
             context = paragraph["context"]
             for asked in paragraph["qas"]:
-                answer = asked["answers"][0]
+                answer = next(iter(asked["answers"]), {"answer_start": 0, "text": ""})
                 start, text = answer["answer_start"], answer["text"]
-                if context[start : start + len(text)] != text or len(text) > args.characters:
+                if not text or context[start : start + len(text)] != text or len(text) > args.characters:
                     left += 1
                     continue
                 spare = args.characters - len(text)

@@ -15,10 +15,12 @@ def characters(text, place):
 def windows(tokenizer, row, most, told):
     """The rows of a question: tokens, the characters of the passage's tokens, the passage, and the first and last token of its answer (0 where it has none)."""
     found = []
+    shown = tokenizer(row["text"], add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"][: min(told["question"], most // 2)]
+    question = row["text"][: shown[-1][1]] if shown else ""
     for passage in row["answer"]["span"]["passages"]:
         text = passage["text"]
         spans = [(characters(text, span["start"]), characters(text, span["end"])) for span in passage["spans"]]
-        batch = tokenizer(row["text"], text, truncation="only_second", max_length=most, stride=told["overlap"], return_overflowing_tokens=True, return_offsets_mapping=True)
+        batch = tokenizer(question, text, truncation="only_second", max_length=most, stride=told["overlap"], return_overflowing_tokens=True, return_offsets_mapping=True)
         for at, (ids, places) in enumerate(zip(batch["input_ids"], batch["offset_mapping"])):
             own = [token for token, of in enumerate(batch.sequence_ids(at)) if of == 1]
             if not own:

@@ -38,6 +38,8 @@ pub(crate) struct Answering {
 pub(crate) struct Remarks {
     /// What was cut of texts that are too long.
     pub cuts: Cuts,
+    /// Questions that were cut.
+    pub questions: u64,
     /// Inputs of one text that a model was asked of which it was trained on two, or the other way round.
     pub unlike: u64,
 }
@@ -68,8 +70,7 @@ impl Answering {
         let (predictor, file) = (&opened.predictor, &opened.file);
         let mut asked = vec![];
         // What is masked is filled by `Filling`, and passages are read by `Reading`; nobody asks for them of whole lines.
-        let apart = |of: &&Task| matches!(of.asked, Asked::MaskedWords | Asked::Span);
-        let of_lines = |of: &&Task| !apart(of) || file.tasks.len() == 1;
+        let of_lines = |of: &&Task| !of.asked.is_alone() || file.tasks.len() == 1 || task.is_some();
         for of in file.tasks.iter().filter(of_lines).filter(|of| task.is_none_or(|task| task == of.name)) {
             let place = || folder.join(super::task_file::FILE).display().to_string();
             let output = predictor.task(&of.name).with_context(place)?;
@@ -195,10 +196,11 @@ impl Answering {
             if input.pair.is_some() { "a" } else { "no" },
             if self.asked.len() == 1 { "this model is" } else { "the tasks of this model are" },
             if input.pair.is_some() { "single texts" } else { "two texts" },
-            if input.pair.is_some() {
-                "leave it out"
-            } else {
-                "give JSON lines with `text` and `pair` (--lines json)"
+            match self.file.tasks.iter().find(|task| task.asked == Asked::Span) {
+                Some(task) if input.pair.is_some() =>
+                    format!("leave it out, or name the task of answers in texts (--task {})", task.name),
+                _ if input.pair.is_some() => "leave it out".to_owned(),
+                _ => "give JSON lines with `text` and `pair` (--lines json)".to_owned(),
             }
         );
         let lengths: BTreeSet<usize> = fitting.iter().map(|task| self.file.most(task)).collect();

@@ -38,7 +38,9 @@ pub(crate) fn seen(
     around: Around<'_>,
 ) -> anyhow::Result<Seen> {
     if folder.join(task_file::FILE).exists() {
-        let answering = Answering::open(folder, mask, None, 1, around)?;
+        // Rows of one task are as good as another's where all are asked for alone.
+        let alone = task_file::TaskFile::read(folder)?.all_alone();
+        let answering = Answering::open(folder, mask, alone.as_deref(), 1, around)?;
         let (ids, layers, cuts) = answering.attention(input)?;
         return Ok(Seen { tokens: spelt(answering.vocabulary(), &ids), layers, cuts });
     }

@@ -85,7 +85,7 @@ impl Reading {
         Ok(Some(Self { predictor, task, by, frame, layout, of: spans, top }))
     }
 
-    /// The answers to all inputs, in their order, `each` being handed one after the other. Returns what was cut of questions.
+    /// The answers to all inputs, in their order, `each` being handed one after the other. Returns what was cut.
     ///
     /// # Errors
     /// Names the line that has no second text; or when `each` fails.
@@ -103,21 +103,21 @@ impl Reading {
             let mut waiting = vec![];
             let mut tokens = 0;
             for input in asked {
-                let asking = self.asking(input, &mut remarks.cuts)?;
+                let asking = self.asking(input, &mut remarks)?;
                 let of_windows = asking.windows.iter().map(|(_, placed)| placed.sample.input_ids.len());
                 tokens += of_windows.sum::<usize>();
                 waiting.push(asking);
                 if tokens >= TOKENS {
-                    self.flush(std::mem::take(&mut waiting), each)?;
+                    self.flush(&std::mem::take(&mut waiting), each)?;
                     tokens = 0;
                 }
             }
-            self.flush(waiting, each)?;
+            self.flush(&waiting, each)?;
         }
     }
 
     /// The windows of an input.
-    fn asking(&self, input: Input, cuts: &mut Cuts) -> anyhow::Result<Asking> {
+    fn asking(&self, input: Input, remarks: &mut Remarks) -> anyhow::Result<Asking> {
         let at = |error: tasks::Error| anyhow::Error::new(error).context(format!("line {}", input.line));
         let Some(passage) = &input.pair else {
             anyhow::bail!(
@@ -126,47 +126,52 @@ impl Reading {
             );
         };
         let tools = self.by.tools();
-        let measured = tools.measured(&[&input.text, passage]).map_err(|(_, error)| at(error))?;
-        let [of_question, of_passage] = &measured[..] else { anyhow::bail!("words of no text; report it") };
+        let counted = tools.counted(&[&input.text, passage]).map_err(|(_, error)| at(error))?;
+        let [of_question, of_passage] = &counted[..] else { anyhow::bail!("words of no text; report it") };
         let question = self.layout.question(of_question);
-        let left = &of_question[question.words..];
-        let tokens = left.iter().map(|word| word.tokens as u64).sum();
-        cuts.add(Cuts { rows: 1, cut: u64::from(!left.is_empty()), tokens });
+        remarks.questions += u64::from(question.words < of_question.len());
         let windows = self.layout.windows(&question, of_passage);
         let pairs: Vec<(&str, &str)> =
             windows.iter().map(|bytes| (&input.text[..question.bytes], &passage[bytes.clone()])).collect();
         let placed = tools.placed(self.by.limits()?, &pairs).map_err(|(_, error)| at(error))?;
+        // Of a passage only words longer than a row are cut.
+        for cut in placed.iter().map(|placed| u64::from(placed.sample.cut)) {
+            remarks.cuts.add(Cuts { rows: 1, cut: u64::from(cut > 0), tokens: cut });
+        }
         let windows = windows.into_iter().map(|bytes| bytes.start).zip(placed).collect();
         Ok(Asking { input, windows })
     }
 
     fn flush(
         &self,
-        asked: Vec<Asking>,
+        asked: &[Asking],
         each: &mut dyn FnMut(Value) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut rows = Framed::new(self.frame)?;
-        let placed = asked.iter().flat_map(|asking| &asking.windows).map(|(_, placed)| &placed.sample);
-        placed.into_iter().try_for_each(|sample| self.by.push(sample, &mut rows))?;
-        let logits = match rows.rows.is_empty() {
-            true => vec![],
-            false => self
-                .predictor
-                .logits(self.task, &rows.rows)
-                .with_context(|| asked_together(asked.iter().map(|asking| asking.input.line)))?,
-        };
-        let mut logits = logits.as_slice();
-        for Asking { input, windows } in asked {
-            let mut found = vec![];
-            for (start, placed) in &windows {
+        // The windows of all, of which as many pass through an encoder together as are few enough.
+        let windows = asked.iter().enumerate();
+        let windows = windows.flat_map(|(of, asking)| asking.windows.iter().map(move |window| (of, window)));
+        let mut found = vec![vec![]; asked.len()];
+        let (mut rows, mut waiting) = (Framed::new(self.frame)?, vec![]);
+        let mut windows = windows.peekable();
+        while let Some((of, (start, placed))) = windows.next() {
+            self.by.push(&placed.sample, &mut rows)?;
+            waiting.push((of, start, placed));
+            if rows.rows.ids.len() < TOKENS && windows.peek().is_some() {
+                continue;
+            }
+            let lines = || asked_together(waiting.iter().map(|(of, ..)| asked[*of].input.line));
+            let logits = self.predictor.logits(self.task, &std::mem::take(&mut rows.rows));
+            let logits = logits.with_context(lines)?;
+            let mut logits = logits.as_slice();
+            for (of, start, placed) in waiting.drain(..) {
                 let (own, others) = logits.split_at(placed.sample.input_ids.len());
                 logits = others;
                 let best = placed.best(own, self.of.longest, self.top.max(1)).into_iter();
-                found.extend(best.map(|best| (best.bytes.start + start..best.bytes.end + start, best.score)));
+                let best = best.map(|best| (best.bytes.start + start..best.bytes.end + start, best.score));
+                found[of].extend(best);
             }
-            each(self.said(&input, found))?;
         }
-        Ok(())
+        asked.iter().zip(found).try_for_each(|(asking, found)| each(self.said(&asking.input, found)))
     }
 
     /// What is said of an input, given spans of its passage with their scores.

@@ -121,7 +121,22 @@ pub(crate) struct Knowledge {
     pub made_with: MadeWith,
 }
 
+impl Asked {
+    /// Whether it is asked for by itself, not with the other tasks of a model: masks are filled, and passages read window by window.
+    #[must_use]
+    pub(crate) fn is_alone(self) -> bool {
+        matches!(self, Self::MaskedWords | Self::Span)
+    }
+}
+
 impl TaskFile {
+    /// The first task's name, if all of several are asked for by themselves.
+    #[must_use]
+    pub(crate) fn all_alone(&self) -> Option<String> {
+        let alone = self.tasks.len() > 1 && self.tasks.iter().all(|task| task.asked.is_alone());
+        self.tasks.first().filter(|_| alone).map(|task| task.name.clone())
+    }
+
     /// Most tokens of a row of one of its tasks.
     #[must_use]
     pub(crate) fn most(&self, task: &Task) -> usize {

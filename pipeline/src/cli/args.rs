@@ -243,8 +243,10 @@ Predictions keep the order of the input lines. Their fields:
   tags               `entities`: `kind`, `start` and `end` in characters, `text`, and `share`, the
                      mean over its words
   masked words       `masks`: for each [MASK] of the line the most likely words, `word` and `share`
+  answers in texts   of `text`, a question, in `pair`: `answer`, null where there is none, and `spans`:
+                     `text`, `start` and `end` in characters, and `score` above the null score
 A multi-task model answers under `tasks`, by name: text-pair tasks for a line with a `pair`, the
-others for any other line.
+others for any other line. Masked words and answers in texts are asked for alone, with --task.
 
 A model with knowledge-assisted attention (KAM-BERT) generates the maps of new texts as in its
 fine-tuning, from --config, --data and --out; other models need none of these.")]
@@ -261,7 +263,7 @@ fine-tuning, from --config, --data and --out; other models need none of these.")
         /// For a multi-task model, the task to predict; defaults to all, in one pass
         #[arg(long, value_name = "NAME")]
         task: Option<String>,
-        /// Maximum number of classes shown with their shares
+        /// Maximum number of classes, words of a mask or spans shown
         #[arg(long, value_name = "N", default_value_t = 10)]
         top: usize,
         /// A head mask; each head is multiplied by its value

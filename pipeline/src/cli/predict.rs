@@ -88,7 +88,7 @@ pub(super) fn encode(
             };
             Ok(write_line(out, &said)?)
         })?;
-        Ok(Remarks { cuts, unlike: 0 })
+        Ok(Remarks { cuts, ..Remarks::default() })
     })
 }
 
@@ -104,7 +104,12 @@ fn printed(
     match write(&mut out).and_then(|cuts| out.flush().map(|()| cuts).map_err(anyhow::Error::from)) {
         Err(error) if gone(&error) => Ok(Exit::Ok),
         Err(error) => Err(error),
-        Ok(Remarks { cuts: Cuts { rows, cut, tokens }, unlike }) => {
+        Ok(Remarks { cuts: Cuts { rows, cut, tokens }, questions, unlike }) => {
+            if questions > 0 {
+                print::note(&format!(
+                    "warning: {questions} questions were longer than the model reads beside a passage (finetune.spans.question), and lost their ends"
+                ));
+            }
             if unlike > 0 {
                 print::note(&format!(
                     "warning: {unlike} of the inputs have a `pair` or lack one where the model was trained otherwise: it was never taught what such mean"

@@ -17,12 +17,12 @@ use super::measure;
 use crate::engine::context::Context;
 
 /// Tokens that pass through an encoder together: enough to keep it busy, few enough for any memory.
-const TOKENS: usize = 4096;
+pub(super) const TOKENS: usize = 4096;
 /// Rows that are made at a time where that takes much memory.
 const SOME: usize = 16;
 
 /// A model's outputs, those of the task of this number, for all rows of a part, `[rows][classes]`; of tags, for all tokens of the rows; of masked words, for each token that is
-/// asked for whether the most likely one is right (1 or 0) and the right one's loss; of spans, for each row the best one's score above that of no answer, and where it begins and ends in its passage; of an embedding, for each sample the cosines of its first row's vector with its others'.
+/// asked for whether the most likely one is right (1 or 0) and the right one's loss; of spans, for each row the best one's score above the null score, its passage's number, and where it begins and ends there; of an embedding, for each sample the cosines of its first row's vector with its others'.
 ///
 /// # Errors
 /// When the model does not fit, or the run is asked to stop.
@@ -40,7 +40,11 @@ pub(crate) fn outputs(
         return masked_words(predictor, task, benchmark, part, context);
     }
     if *benchmark.output() == Output::Span {
-        return spans(predictor, task, benchmark, part, context);
+        let mut ask = |rows: &Rows| {
+            context.check()?;
+            Ok(predictor.logits(task, rows)?)
+        };
+        return benchmark.best_spans(part, &mut ask);
     }
     let mut passed = Passed { predictor, task, context, outputs: vec![] };
     let mut rows = benchmark.framed()?;
@@ -86,34 +90,6 @@ fn masked_words(
             let all = top + logits.iter().map(|logit| (logit - top).exp()).sum::<f32>().ln();
             let hit = measure::best(logits) == right;
             said.push(vec![f32::from(u8::from(hit)), all - logits[right]]);
-        }
-    }
-    Ok(said)
-}
-
-/// What is said of each row of questions: their samples pass through an encoder together, as many as are few enough.
-fn spans(
-    predictor: &Predictor,
-    task: usize,
-    benchmark: &dyn Benchmark,
-    part: Part,
-    context: &Context,
-) -> anyhow::Result<Vec<Vec<f32>>> {
-    let (mut said, mut rows, mut waiting) = (vec![], benchmark.framed()?, vec![]);
-    let samples = benchmark.samples(part);
-    for sample in 0..samples {
-        let before = rows.rows.ids.len();
-        benchmark.push(part, sample, &mut rows)?;
-        waiting.push((sample, before..rows.rows.ids.len()));
-        if rows.rows.ids.len() < TOKENS && sample + 1 < samples {
-            continue;
-        }
-        context.check()?;
-        if !rows.rows.is_empty() {
-            let logits = predictor.logits(task, &std::mem::take(&mut rows.rows))?;
-            for (sample, tokens) in waiting.drain(..) {
-                said.extend(benchmark.heard(part, sample, &logits[tokens])?);
-            }
         }
     }
     Ok(said)

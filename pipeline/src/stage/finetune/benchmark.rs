@@ -11,6 +11,9 @@ use tasks::downstream::example::Part;
 
 use crate::bundle::task_file::{Asked, Spans};
 
+/// Gives the logits of the tokens of some rows.
+pub(super) type Ask<'a> = &'a mut dyn FnMut(&Rows) -> anyhow::Result<Vec<Vec<f32>>>;
+
 /// A benchmark, ready for an encoder.
 pub(crate) trait Benchmark: Send + Sync {
     /// What an encoder gets for it.
@@ -81,12 +84,13 @@ pub(crate) trait Benchmark: Send + Sync {
         Ok(self.output().answers(&rows.rows))
     }
 
-    /// What is kept of a sample's outputs, `logits`: all of them, or of spans for each row the best one's score, and where it begins and ends in its passage, in bytes.
+    /// What is kept of spans: for each row of each sample of a part the best span's score above the null score, the number of its passage, and where it begins and ends there, in
+    /// characters. `ask` gives the logits of the tokens of some rows.
     ///
     /// # Errors
-    /// When its rows cannot be put together.
-    fn heard(&self, _part: Part, _sample: usize, logits: &[Vec<f32>]) -> anyhow::Result<Vec<Vec<f32>>> {
-        Ok(logits.to_vec())
+    /// When a row cannot be put together, or `ask` fails.
+    fn best_spans(&self, _part: Part, _ask: Ask<'_>) -> anyhow::Result<Vec<Vec<f32>>> {
+        anyhow::bail!("it asks for no spans; report it")
     }
 
     /// How answers are looked for, where they are spans.
@@ -94,7 +98,7 @@ pub(crate) trait Benchmark: Send + Sync {
         None
     }
 
-    /// Some samples, whole and without padding, with their targets: what head importance is measured by.
+    /// Some samples without padding, with their targets: what head importance is measured by. They are whole, but for questions, of which some windows are drawn.
     ///
     /// # Errors
     /// When one cannot be put together.

@@ -11,7 +11,7 @@ use super::attention::{Attending, Kept};
 use super::config::Fixed;
 use crate::engine::context::Context;
 use crate::stage::maps::of_texts::{MappedRows, WordRow};
-use crate::stage::maps::placed::{Measured, Placed};
+use crate::stage::maps::placed::{Counted, Placed};
 use crate::stage::maps::tools::Tools;
 
 /// Makes rows with maps, or of a text alone where heads attend by none.
@@ -69,9 +69,9 @@ impl Known {
     ///
     /// # Errors
     /// When one cannot be encoded.
-    pub(super) fn measured(&self, texts: &[&str]) -> anyhow::Result<Vec<Vec<Measured>>> {
-        let measured = self.tools.measured(texts);
-        measured.map_err(|(text, error)| anyhow::Error::new(error).context(format!("{:?}", texts[text])))
+    pub(super) fn counted(&self, texts: &[&str]) -> anyhow::Result<Vec<Vec<Counted>>> {
+        let counted = self.tools.counted(texts);
+        counted.map_err(|(text, error)| anyhow::Error::new(error).context(format!("{:?}", texts[text])))
     }
 
     /// The rows of questions beside passages.

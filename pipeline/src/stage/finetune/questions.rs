@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use base::rng::RngKey;
+use batch::rows::Rows;
 use model::eval::answer;
 use model::output::{Batch, Output, Targets};
 use serde_json::json;
@@ -13,24 +14,29 @@ use tasks::downstream::encode::{Frame, Framed};
 use tasks::downstream::example::passages::Passages;
 use tasks::downstream::example::{Answer, Example, Examples, Measure, Part};
 
-use super::benchmark::{Benchmark, Score, only};
+use super::answers::TOKENS;
+use super::benchmark::{Ask, Benchmark, Score, only};
 use super::config::{Fixed, Spans};
 use super::examples::looked_at;
 use super::known::Known;
 use crate::bundle::task_file::{self, Asked};
 use crate::stage::maps::placed::{Layout, Placed};
+use text::characters::Characters;
+
+/// Windows whose rows are made at a time.
+const WINDOWS: usize = 64;
 
 /// Questions, and the windows that their passages are cut into.
 pub(super) struct Questions {
     examples: Examples,
     /// Places of the examples that are trained on, and of those that are looked at.
     of: BTreeMap<Part, Vec<usize>>,
-    /// The questions as they are shown, and the windows, of each example that is looked at.
-    shown: HashMap<usize, Shown>,
+    /// The question as it is shown, and the windows, of each example that is looked at.
+    cut_up: HashMap<usize, CutUp>,
     known: Known,
     frame: Frame,
     spans: Spans,
-    /// Whether some question has no answer, so that none may be given.
+    /// Whether some question that is trained on has no answer, so that none may be given.
     may_be_none: bool,
     /// Questions to train on whose answer stands in none of their windows.
     elsewhere: usize,
@@ -41,7 +47,7 @@ pub(super) struct Questions {
 }
 
 /// A question with its windows.
-struct Shown {
+struct CutUp {
     /// Bytes of the question.
     question: usize,
     windows: Vec<Window>,
@@ -64,31 +70,32 @@ impl Questions {
     pub(super) fn new(examples: Examples, fixed: &Fixed, known: Known) -> anyhow::Result<Self> {
         let frame = fixed.frame(known.tools().vocabulary());
         let of = looked_at(&examples, fixed);
-        let may_be_none = examples.examples.iter().any(|example| !passages(example).is_answerable());
         let mut all = Self {
             examples,
             of,
-            shown: HashMap::new(),
+            cut_up: HashMap::new(),
             known,
             frame,
             spans: fixed.spans,
-            may_be_none,
+            may_be_none: false,
             elsewhere: 0,
             cut: 0,
             output: Output::Span,
             seed: 0,
         };
         let looked: Vec<usize> = all.of.values().flatten().copied().collect();
-        all.shown = all.cut_into_windows(&looked)?;
+        all.cut_up = all.cut_into_windows(&looked)?;
         let trains = |place: &usize| {
-            let (example, windows) = (&all.examples.examples[*place], &all.shown[place].windows);
+            let (example, windows) = (&all.examples.examples[*place], &all.cut_up[place].windows);
             let has_answer = windows.iter().any(|window| window.answer.is_some());
             !windows.is_empty() && (has_answer || !passages(example).is_answerable())
         };
-        let train = all.places(Part::Train);
-        let kept: Vec<usize> = train.iter().copied().filter(trains).collect();
-        all.elsewhere = train.len() - kept.len();
-        all.of.insert(Part::Train, kept);
+        // Heads are looked for by the same loss that is trained with.
+        let [train, searched] = [Part::Train, Part::MaskSearch]
+            .map(|part| all.places(part).iter().copied().filter(trains).collect::<Vec<usize>>());
+        all.elsewhere = all.places(Part::Train).len() - train.len();
+        all.may_be_none = train.iter().any(|place| !passages(&all.examples.examples[*place]).is_answerable());
+        all.of.extend([(Part::Train, train), (Part::MaskSearch, searched)]);
         Ok(all)
     }
 
@@ -97,12 +104,17 @@ impl Questions {
         Self { seed, ..self }
     }
 
+    /// The same, asked of a model that was trained on others: what it may say is what it has learned.
+    pub(super) fn asked_of(self, of: Option<task_file::Spans>) -> Self {
+        Self { may_be_none: of.map_or(self.may_be_none, |of| of.may_be_none), ..self }
+    }
+
     fn places(&self, part: Part) -> &[usize] {
         self.of.get(&part).map_or(&[], Vec::as_slice)
     }
 
     /// What is shown of examples. Texts that several have in common are looked through once.
-    fn cut_into_windows(&mut self, looked: &[usize]) -> anyhow::Result<HashMap<usize, Shown>> {
+    fn cut_into_windows(&mut self, looked: &[usize]) -> anyhow::Result<HashMap<usize, CutUp>> {
         let (mut numbers, mut texts) = (HashMap::<&str, usize>::new(), vec![]);
         for &place in looked {
             let example = &self.examples.examples[place];
@@ -114,8 +126,8 @@ impl Questions {
                 });
             }
         }
-        let measured = self.known.measured(&texts)?;
-        let words = |text: &str| measured[numbers[text]].as_slice();
+        let counted = self.known.counted(&texts)?;
+        let words = |text: &str| counted[numbers[text]].as_slice();
         let special = self.frame.special.family.special_tokens(2);
         let room = self.frame.most - special;
         let (overlap, question) = (self.spans.overlap_of(self.frame.most), self.spans.question);
@@ -135,7 +147,7 @@ impl Questions {
                     windows_of.push(Window { passage, bytes, answer });
                 }
             }
-            all.insert(place, Shown { question: question.bytes, windows: windows_of });
+            all.insert(place, CutUp { question: question.bytes, windows: windows_of });
         }
         self.cut = cut;
         Ok(all)
@@ -144,7 +156,7 @@ impl Questions {
     /// The rows of some windows of an example.
     fn rows(&self, place: usize, windows: &[&Window]) -> anyhow::Result<Vec<Placed>> {
         let example = &self.examples.examples[place];
-        let question = &example.text[..self.shown[&place].question];
+        let question = &example.text[..self.cut_up[&place].question];
         let passages = &passages(example).passages;
         let text = |window: &&Window| (question, &passages[window.passage].text[window.bytes.clone()]);
         let pairs: Vec<(&str, &str)> = windows.iter().map(text).collect();
@@ -152,14 +164,14 @@ impl Questions {
     }
 
     fn all_rows(&self, place: usize) -> anyhow::Result<Vec<Placed>> {
-        self.rows(place, &self.shown[&place].windows.iter().collect::<Vec<_>>())
+        self.rows(place, &self.cut_up[&place].windows.iter().collect::<Vec<_>>())
     }
 
     /// The windows of an example that are trained on in `epoch`: one with the answer, if there is one, then some without.
     fn drawn(&self, place: usize, key: RngKey) -> Vec<&Window> {
         let key = key.at(place as u64);
         let (mut with, mut without): (Vec<&Window>, Vec<&Window>) =
-            self.shown[&place].windows.iter().partition(|window| window.answer.is_some());
+            self.cut_up[&place].windows.iter().partition(|window| window.answer.is_some());
         key.named("with").shuffle(&mut with);
         key.named("without").shuffle(&mut without);
         let least = usize::from(with.is_empty());
@@ -179,15 +191,43 @@ impl Questions {
         Ok(only(rows.rows, Targets::Spans(ends)))
     }
 
+    /// What is said of windows whose rows these are.
+    fn say(
+        &self,
+        waiting: Vec<(usize, &Window, Placed)>,
+        rows: &Rows,
+        ask: Ask<'_>,
+        said: &mut Vec<Vec<f32>>,
+    ) -> anyhow::Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let logits = ask(rows)?;
+        let mut from = 0;
+        for (place, window, placed) in waiting {
+            let until = from + placed.sample.input_ids.len();
+            let best = placed.best(&logits[from..until], self.spans.longest, 1).pop();
+            from = until;
+            let text = &passages(&self.examples.examples[place]).passages[window.passage].text;
+            let bytes = best.as_ref().map_or(0..0, |best| best.bytes.clone());
+            let bytes = window.bytes.start + bytes.start..window.bytes.start + bytes.end;
+            let span = Characters::new(text).range(&bytes).unwrap_or_default();
+            // Of a word that is longer than a row nothing is left.
+            let score = best.map_or(f32::MIN, |best| best.score);
+            said.push(vec![score, window.passage as f32, span.start as f32, span.end as f32]);
+        }
+        Ok(())
+    }
+
     fn key(&self, seed: u64) -> RngKey {
         RngKey::new(seed).named("windows").named(&self.examples.name)
     }
 }
 
-/// A number of bytes as it was written.
+/// A place as it was written.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was such a number")]
-fn byte(number: f32) -> usize {
-    number as usize
+fn number(place: f32) -> usize {
+    place as usize
 }
 
 // Examples are checked when they are read: an answer of another kind does not come here.
@@ -241,44 +281,50 @@ impl Benchmark for Questions {
     }
 
     fn answers(&self, part: Part, sample: usize) -> anyhow::Result<usize> {
-        Ok(self.shown[&self.places(part)[sample]].windows.len())
+        Ok(self.cut_up[&self.places(part)[sample]].windows.len())
     }
 
     fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {
         self.batched(&self.places(part)[samples], self.key(0))
     }
 
-    fn heard(&self, part: Part, sample: usize, logits: &[Vec<f32>]) -> anyhow::Result<Vec<Vec<f32>>> {
-        let place = self.places(part)[sample];
-        let (mut said, mut from) = (vec![], 0);
-        for (placed, window) in self.all_rows(place)?.iter().zip(&self.shown[&place].windows) {
-            let until = from + placed.sample.input_ids.len();
-            let best = placed.best(&logits[from..until], self.spans.longest, 1).pop();
-            from = until;
-            // A row has a word of its passage at least, or there is no such window.
-            let (score, bytes) = best.map_or((f32::MIN, 0..0), |best| (best.score, best.bytes));
-            let at = |byte: usize| (window.bytes.start + byte) as f32;
-            said.push(vec![score, at(bytes.start), at(bytes.end)]);
+    fn best_spans(&self, part: Part, ask: Ask<'_>) -> anyhow::Result<Vec<Vec<f32>>> {
+        let (mut said, mut rows, mut waiting) = (vec![], Framed::new(self.frame)?, vec![]);
+        for &place in self.places(part) {
+            let windows = &self.cut_up[&place].windows;
+            for some in windows.chunks(WINDOWS) {
+                let made = self.rows(place, &some.iter().collect::<Vec<_>>())?;
+                for (placed, window) in made.into_iter().zip(some) {
+                    self.known.push_sample(&placed.sample, &mut rows)?;
+                    waiting.push((place, window, placed));
+                }
+                if rows.rows.ids.len() >= TOKENS {
+                    self.say(std::mem::take(&mut waiting), &std::mem::take(&mut rows.rows), ask, &mut said)?;
+                }
+            }
         }
+        self.say(waiting, &rows.rows, ask, &mut said)?;
         Ok(said)
     }
 
-    /// `outputs` are of the windows: the score of the best span above that of no answer, and where it begins and ends in its passage.
+    /// `outputs` are of the windows, as [`Benchmark::best_spans`] has them.
     fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
         let (mut said, mut accepted, mut outputs) = (vec![], vec![], outputs.iter());
         for &place in self.places(part) {
-            let (of, shown) = (passages(&self.examples.examples[place]), &self.shown[&place]);
-            let each = shown.windows.iter().zip(outputs.by_ref());
-            let mut best: Option<(&Window, &Vec<f32>)> = None;
-            for (window, output) in each {
-                if best.is_none_or(|(_, before)| output[0] > before[0]) {
-                    best = Some((window, output));
+            let of = passages(&self.examples.examples[place]);
+            let windows = self.cut_up[&place].windows.len();
+            let mut best: Option<&Vec<f32>> = None;
+            for output in outputs.by_ref().take(windows) {
+                if best.is_none_or(|before| output[0] > before[0]) {
+                    best = Some(output);
                 }
             }
-            let given = best.filter(|(_, output)| !self.may_be_none || output[0] > 0.0);
-            said.push(given.map_or("", |(window, output)| {
-                let bytes = byte(output[1])..byte(output[2]);
-                of.passages[window.passage].text.get(bytes).unwrap_or_default()
+            let given = best.filter(|output| !self.may_be_none || output[0] > 0.0);
+            said.push(given.map_or("", |output| {
+                let text = of.passages.get(number(output[1])).map_or("", |passage| passage.text.as_str());
+                let characters = Characters::new(text);
+                let [start, end] = [output[2], output[3]].map(|place| characters.byte(number(place)));
+                start.zip(end).and_then(|(start, end)| text.get(start..end)).unwrap_or_default()
             }));
             accepted.push(of.accepted.as_slice());
         }
@@ -310,7 +356,7 @@ impl Benchmark for Questions {
         let mut facts: BTreeMap<String, serde_json::Value> = BTreeMap::new();
         for part in Part::ALL {
             let places = self.places(part);
-            let rows: usize = places.iter().map(|place| self.shown[place].windows.len()).sum();
+            let rows: usize = places.iter().map(|place| self.cut_up[place].windows.len()).sum();
             facts.insert(part.name().to_owned(), json!(places.len()));
             facts.insert(format!("{}_windows", part.name()), json!(rows));
         }

@@ -92,7 +92,7 @@ impl Stage for Scored {
         let file = TaskFile::read(&folder)?;
         let task = file.tasks.iter().find(|task| task.name == *on);
         let task = task.with_context(|| format!("{}: there is no task {on}", folder.display()))?;
-        let benchmark = self.tried.read_as(&task.classes, context, self.seed)?;
+        let benchmark = self.tried.read_as(&task.classes, task.spans, context, self.seed)?;
         anyhow::ensure!(
             benchmark.pairs() == task.pairs,
             "benchmarks.{}.trained_on is {on:?}, whose examples are {}: expected the same of {}",

@@ -10,6 +10,7 @@ use super::attention::Attending;
 use super::benchmark::Benchmark;
 use super::config::Fixed;
 use super::{examples, known, masked, questions, ranking, steps, tagged};
+use crate::bundle::task_file::Spans;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
@@ -90,16 +91,17 @@ impl Tried {
     /// # Errors
     /// When its files are damaged, or a text cannot be encoded.
     pub(crate) fn read(&self, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {
-        self.of(made::read(context.artifact(&self.stage())?)?, context, seed)
+        self.of(made::read(context.artifact(&self.stage())?)?, None, context, seed)
     }
 
-    /// As [`Self::read`], to be shown to a model whose task has these classes.
+    /// As [`Self::read`], to be shown to a model whose task has these classes, and looks for spans so.
     ///
     /// # Errors
     /// When a class is none of them, too.
     pub(crate) fn read_as(
         &self,
         classes: &[String],
+        spans: Option<Spans>,
         context: &Context,
         seed: u64,
     ) -> anyhow::Result<Box<dyn Benchmark>> {
@@ -108,7 +110,7 @@ impl Tried {
             let examples = folder.examples.clone().numbered_as(classes);
             folder.examples = examples.with_context(|| format!("benchmarks.{}.trained_on", self.name))?;
         }
-        self.of(found, context, seed)
+        self.of(found, spans, context, seed)
     }
 
     /// As [`Self::read`], of these texts of the benchmark.
@@ -133,7 +135,13 @@ impl Tried {
         Ok(Box::new(examples::Labelled::new(examples, &vocabulary, &self.fixed, known)?))
     }
 
-    fn of(&self, found: made::Read, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {
+    fn of(
+        &self,
+        found: made::Read,
+        spans: Option<Spans>,
+        context: &Context,
+        seed: u64,
+    ) -> anyhow::Result<Box<dyn Benchmark>> {
         let vocabulary = self.vocabulary.load(context, self.case)?;
         Ok(match found {
             made::Read::Capr { train, test } => {
@@ -156,7 +164,8 @@ impl Tried {
             made::Read::Examples(of) if of.examples.kind == Kind::Span => {
                 let (attending, fixed) = (&self.attending, &self.fixed);
                 let known = known::Known::or_plain(attending, vocabulary, self.case, fixed, context)?;
-                Box::new(questions::Questions::new(of.examples, fixed, known)?.drawn_by(seed))
+                let questions = questions::Questions::new(of.examples, fixed, known)?;
+                Box::new(questions.drawn_by(seed).asked_of(spans))
             }
             made::Read::Examples(examples) => self.of_examples(examples.examples, Of::Examples, context)?,
         })

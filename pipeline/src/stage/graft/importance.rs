@@ -138,8 +138,8 @@ impl Measuring {
         let (model, seed) = (best.folder.join(MODEL), best.scores.seed);
         let mut benchmarks = vec![self.tried.read(context, seed)?];
         for also in &self.also {
-            let classes = benchmarks[0].classes().to_vec();
-            benchmarks.push(also.read_as(&classes, context, seed)?);
+            let (classes, spans) = (benchmarks[0].classes().to_vec(), benchmarks[0].spans());
+            benchmarks.push(also.read_as(&classes, spans, context, seed)?);
         }
         let names = std::iter::once(&self.tried).chain(&self.also).map(|tried| &tried.name);
         if let Some((name, _)) = names.zip(&benchmarks).find(|(_, of)| of.samples(Part::MaskSearch) == 0) {

@@ -19,7 +19,7 @@ const TEXTS: usize = 64;
 
 /// A word of a text, before it is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Measured {
+pub(crate) struct Counted {
     /// Where it stands, in bytes.
     pub bytes: Range<usize>,
     /// How many tokens it has.
@@ -39,7 +39,7 @@ pub(crate) struct Layout {
 
 /// As much of a question as rows show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct Fitted {
     /// Its words.
     pub words: usize,
     /// Where the last one ends.
@@ -77,12 +77,12 @@ impl Tools {
     ///
     /// # Errors
     /// When the tokenizer refuses a text: its number.
-    pub(crate) fn measured(&self, texts: &[&str]) -> Result<Vec<Vec<Measured>>, (usize, Error)> {
+    pub(crate) fn counted(&self, texts: &[&str]) -> Result<Vec<Vec<Counted>>, (usize, Error)> {
         let some = |texts: &[&str]| {
             let mut reader = Reader::new(self);
             let mut of = |(number, text): (usize, &&str)| {
                 reader.read_unmarked(text).map_err(|error| (number, error))?;
-                let word = |(number, word): (usize, Written<'_>)| Measured {
+                let word = |(number, word): (usize, Written<'_>)| Counted {
                     tokens: reader.spelt().get(number).map_or(0, |(_, ids)| ids.len()),
                     bytes: word.bytes,
                 };
@@ -186,28 +186,30 @@ impl Placed {
 
 impl Layout {
     /// As much of a question as fits.
-    pub(crate) fn question(&self, words: &[Measured]) -> Shown {
-        let mut shown = Shown::default();
+    pub(crate) fn question(&self, words: &[Counted]) -> Fitted {
+        let mut fitted = Fitted::default();
         for word in words {
-            if shown.tokens + word.tokens > self.question.min(self.room / 2) {
+            if fitted.tokens + word.tokens > self.question.min(self.room / 2) {
                 break;
             }
-            let (words, tokens) = (shown.words + 1, shown.tokens + word.tokens);
-            shown = Shown { words, bytes: word.bytes.end, tokens };
+            let (words, tokens) = (fitted.words + 1, fitted.tokens + word.tokens);
+            fitted = Fitted { words, bytes: word.bytes.end, tokens };
         }
-        shown
+        fitted
     }
 
-    /// The windows of a passage beside a question, in bytes.
-    pub(crate) fn windows(&self, question: &Shown, words: &[Measured]) -> Vec<Range<usize>> {
+    /// The windows of a passage beside a question, in bytes: each but the first begins where the word in front ends, since byte-level BPE takes the space for a part of the word.
+    pub(crate) fn windows(&self, question: &Fitted, words: &[Counted]) -> Vec<Range<usize>> {
         let of_words = windows(words, self.room - question.tokens, self.overlap).into_iter();
-        of_words.map(|window| words[window.start].bytes.start..words[window.end - 1].bytes.end).collect()
+        let start =
+            |word: usize| word.checked_sub(1).map_or(words[0].bytes.start, |before| words[before].bytes.end);
+        of_words.map(|window| start(window.start)..words[window.end - 1].bytes.end).collect()
     }
 }
 
 /// The words of each of the windows that a passage is cut into: as many as have `room` tokens together, each window but the first beginning with words of the one before,
 /// of up to `overlap` tokens.
-fn windows(words: &[Measured], room: usize, overlap: usize) -> Vec<Range<usize>> {
+fn windows(words: &[Counted], room: usize, overlap: usize) -> Vec<Range<usize>> {
     let (mut all, mut start) = (vec![], 0);
     while start < words.len() {
         let (mut end, mut filled) = (start, 0);
@@ -293,10 +295,53 @@ mod tests {
         assert_eq!((two[0].bytes.clone(), two[1].bytes.clone(), two.len()), (8..14, 16..21, 2));
     }
 
+    /// A byte-level BPE by which a word behind a space is one token, and at the beginning of a text five.
+    fn bytes() -> Tools {
+        let printable = |byte: &u32| (33..127).contains(byte) || (161..173).contains(byte) || *byte > 173;
+        let (own, other): (Vec<u32>, Vec<u32>) = (0..256).partition(|byte| printable(byte));
+        let letters = own.into_iter().chain((256..).take(other.len()));
+        let letters = letters.map(|letter| char::from_u32(letter).unwrap().to_string());
+        let merges = ["Ġ g", "Ġg h", "Ġgh e", "Ġghe n", "Ġghen t"];
+        let special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"].map(str::to_owned);
+        let entries = special.into_iter().chain(letters).chain(merges.map(|merge| merge.replace(' ', "")));
+        let entries: serde_json::Map<_, _> =
+            entries.zip(0..).map(|(entry, id)| (entry, serde_json::Value::from(id))).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: String| {
+            base::whole::write_whole(&folder.path().join(name), text.as_bytes()).unwrap();
+        };
+        write("vocab.json", serde_json::Value::Object(entries).to_string());
+        write("merges.txt", format!("#version: 0.2\n{}\n", merges.join("\n")));
+        let vocabulary = Vocabulary::load(&folder.path().join("vocab.json"), Case::Cased).unwrap();
+        Tools::plain(vocabulary, Case::Cased).unwrap()
+    }
+
+    #[test]
+    fn windows_keep_the_space_in_front_that_byte_level_bpe_counts_with_a_word() {
+        let (tools, passage) = (bytes(), vec!["ghent"; 40].join(" "));
+        let counted = tools.counted(&["a b", &passage]).unwrap();
+        assert_eq!((counted[1][0].tokens, counted[1][1].tokens), (5, 1));
+        for overlap in [0, 3, 6] {
+            let layout = Layout { room: 16, overlap, question: 64 };
+            let question = layout.question(&counted[0]);
+            let windows = layout.windows(&question, &counted[1]);
+            let pairs: Vec<(&str, &str)> =
+                windows.iter().map(|window| ("a b", &passage[window.clone()])).collect();
+            let placed = tools.placed(Limits { tokens: 20, terms: 0, auxiliary: 0 }, &pairs).unwrap();
+            let mut until = 0;
+            for (window, placed) in windows.iter().zip(&placed) {
+                assert!(placed.sample.cut == 0 && window.start <= until + 1, "{overlap}: {windows:?}");
+                until = window.start + placed.words.last().unwrap().bytes.end;
+                assert_eq!(until, window.end);
+            }
+            assert_eq!(until, passage.len());
+        }
+    }
+
     #[test]
     fn windows_overlap_and_lose_no_word() {
-        let words = |tokens: &[usize]| -> Vec<Measured> {
-            tokens.iter().map(|&tokens| Measured { bytes: 0..0, tokens }).collect()
+        let words = |tokens: &[usize]| -> Vec<Counted> {
+            tokens.iter().map(|&tokens| Counted { bytes: 0..0, tokens }).collect()
         };
         assert_eq!(windows(&words(&[1, 2, 1, 1, 3, 1]), 4, 2), [0..3, 2..4, 3..5, 5..6]);
         assert_eq!(windows(&words(&[1, 9, 1]), 4, 3), [0..1, 1..2, 2..3]);

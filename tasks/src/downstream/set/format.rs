@@ -78,8 +78,8 @@ formats! {
     /// Film reviews (Maas et al. 2011), one per file: the class is the folder, `pos` or `neg`; the star rating in the file name is ignored;
     /// `unsup` is skipped and counted. Shares are drawn by review, though a film may have several.
     Imdb => &imdb::Imdb,
-    /// Questions whose answers stand in a passage, in the layout of SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018), which BioASQ, emrQA and COVID-QA
-    /// are given out in as well; or an object per line with `context`, `question` and `answers`, as `datasets` writes them. Questions of an article stay in one part.
+    /// Questions whose answers stand in a passage, in the layout of SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018), which COVID-QA and
+    /// BioBERT's BioASQ have as well; or an object per line with `context`, `question` and `answers`, as `datasets` writes them. Questions of an article stay in one part.
     Squad(set: squad::Config) => set,
     /// Quasar-T (Dhingra et al. 2017): trivia questions with passages that a search found; name `questions/*_questions.json.gz`.
     QuasarT(set: quasar_t::Config) => set,

@@ -49,8 +49,9 @@ impl PublishedSet for Config {
             if text.is_empty() {
                 continue;
             }
-            let fields: Vec<&str> = text.split(BETWEEN).collect();
-            let [snippets, question, answer] = fields[..] else {
+            // From the end, since a snippet may have anything.
+            let fields: Vec<&str> = text.rsplitn(3, BETWEEN).collect();
+            let [answer, question, snippets] = fields[..] else {
                 let found = format!("{} fields between {BETWEEN}", fields.len());
                 return Err(Row { file, line: number }
                     .wrong(found, "three: `<s> snippet </s> ... ||| question ||| answer`"));
@@ -83,6 +84,7 @@ mod tests {
         let first = Config { passages: std::num::NonZeroUsize::new(1) };
         let Label::Passages(of) = &items(&first, content).unwrap().0[0].label else { panic!() };
         assert_eq!(of.passages.len(), 1);
+        assert_eq!(items(&all, "<s> a ||| b </s> ||| q ||| b\n").unwrap().0[0].text, "q");
         let error = items(&all, "<s> a </s> ||| b\n").unwrap_err();
         assert!(error.contains("line 1: found 2 fields between |||"), "{error}");
     }

@@ -39,6 +39,8 @@ struct Published {
 
 #[derive(Deserialize)]
 struct Article {
+    #[serde(default)]
+    title: String,
     paragraphs: Vec<Paragraph>,
 }
 
@@ -52,8 +54,9 @@ struct Paragraph {
 struct Asked {
     id: Value,
     question: String,
+    /// Required of questions that are not said to have none: a file whose answers are kept back has no key.
     #[serde(default)]
-    answers: Vec<Answer>,
+    answers: Option<Vec<Answer>>,
     #[serde(default)]
     is_impossible: bool,
 }
@@ -61,7 +64,8 @@ struct Asked {
 #[derive(Deserialize)]
 struct Answer {
     text: String,
-    answer_start: usize,
+    /// Below 0 where it was not found.
+    answer_start: i64,
 }
 
 /// A line of `datasets`.
@@ -73,12 +77,14 @@ struct Flat {
     context: String,
     question: String,
     answers: Columns,
+    #[serde(default)]
+    is_impossible: bool,
 }
 
 #[derive(Deserialize)]
 struct Columns {
     text: Vec<String>,
-    answer_start: Vec<usize>,
+    answer_start: Vec<i64>,
 }
 
 /// A question about a passage.
@@ -131,23 +137,38 @@ impl Reader<'_> {
         let json = unmarked(&text);
         let found: Published = serde_json::from_str(json).map_err(|error| {
             let place = Place { file: file.to_owned(), line: error.line() as u64, column: None };
-            let expected = "questions as SQuAD has them: data, paragraphs, context, qas (docs/formats.md)";
+            let expected = "questions as SQuAD has them: `data`, `paragraphs`, `context`, `qas` with `id`, `question` and `answers` (docs/config.md, Formats of published sets)";
             Error::from(ReadError::new(place, error.to_string(), expected, "fix it, or take another format"))
         })?;
-        for (number, article) in found.data.iter().enumerate() {
-            let group = format!("{}/{}", self.stem, number + 1);
+        // Some files have one article of everything, by a name of its own.
+        let several = found.data.len() > 1;
+        for article in &found.data {
             for paragraph in &article.paragraphs {
+                let title = article.title.trim();
+                let group = if several && !title.is_empty() { title } else { paragraph.context.as_str() };
                 for asked in &paragraph.qas {
                     let (context, question) = (&paragraph.context, &asked.question);
-                    // What is said to answer a question that has none are SQuAD 2.0's plausible answers.
-                    let answers = if asked.is_impossible { &[] } else { asked.answers.as_slice() };
-                    let of = Question { id: &asked.id, group: &group, context, question, answers };
                     let line = || {
                         let id = asked.id.to_string();
-                        let before = json.find(&id).map_or(0, |at| json[..at].matches('\n').count());
-                        before as u64 + 1
+                        let is_it = |(at, key): &(usize, &str)| {
+                            let behind = json[at + key.len()..].trim_start();
+                            behind.strip_prefix(':').is_some_and(|value| value.trim_start().starts_with(&id))
+                        };
+                        let at = json.match_indices("\"id\"").find(is_it).map_or(0, |(at, _)| at);
+                        json[..at].matches('\n').count() as u64 + 1
                     };
-                    self.question(of, |what, expected| Row { file, line: line() }.wrong(what, expected))?;
+                    let wrong = |what, expected| Row { file, line: line() }.wrong(what, expected);
+                    // What is said to answer a question that has none are SQuAD 2.0's plausible answers.
+                    let answers = match &asked.answers {
+                        _ if asked.is_impossible => &[],
+                        Some(answers) => answers.as_slice(),
+                        None => {
+                            let found = format!("no `answers` of question {}", asked.id);
+                            let expected = "a list of them, empty where the passage does not answer: a file whose answers are kept back cannot be scored";
+                            return Err(wrong(found, expected.to_owned()));
+                        }
+                    };
+                    self.question(Question { id: &asked.id, group, context, question, answers }, wrong)?;
                 }
             }
         }
@@ -158,7 +179,7 @@ impl Reader<'_> {
         jsonl::objects(file, |row, object| {
             let expected =
                 "`id`, `context`, `question` and `answers`, the latter with `text` and `answer_start`";
-            let Flat { id, title, context, question, answers } =
+            let Flat { id, title, context, question, answers, is_impossible } =
                 serde_json::from_value(Value::Object(object))
                     .map_err(|error| row.wrong(error.to_string(), expected))?;
             if answers.text.len() != answers.answer_start.len() {
@@ -167,16 +188,12 @@ impl Reader<'_> {
                 return Err(row.wrong(found, "a place for each answer"));
             }
             let both = answers.text.into_iter().zip(answers.answer_start);
+            let answers = both.filter(|_| !is_impossible);
             let answers: Vec<Answer> =
-                both.map(|(text, answer_start)| Answer { text, answer_start }).collect();
-            let group = title.map_or_else(|| context.clone(), |title| format!("{}/{title}", self.stem));
-            let of = Question {
-                id: &id,
-                group: &group,
-                context: &context,
-                question: &question,
-                answers: &answers,
-            };
+                answers.map(|(text, answer_start)| Answer { text, answer_start }).collect();
+            let title = title.filter(|title| !title.trim().is_empty());
+            let group = title.as_deref().map_or(context.as_str(), str::trim);
+            let of = Question { id: &id, group, context: &context, question: &question, answers: &answers };
             self.question(of, |what, expected| row.wrong(what, expected))
         })
     }
@@ -196,8 +213,9 @@ impl Reader<'_> {
                     self.step.drop(MISFIT, 1);
                     return Ok(());
                 }
-                let end = answer.answer_start.saturating_add(answer.text.chars().count());
-                let there = characters.byte(answer.answer_start).zip(characters.byte(end));
+                let start = usize::try_from(answer.answer_start).unwrap_or(usize::MAX);
+                let end = start.saturating_add(answer.text.chars().count());
+                let there = characters.byte(start).zip(characters.byte(end));
                 let there = there.and_then(|(start, end)| of.context.get(start..end)).unwrap_or_default();
                 let found = format!("{there:?} at character {} for question {id}", answer.answer_start);
                 return Err(wrong(
@@ -228,7 +246,7 @@ impl Reader<'_> {
 
 /// Where an answer stands, in bytes and without white space at its ends, if it does.
 fn place(context: &str, characters: &Characters, answer: &Answer) -> Option<Range<usize>> {
-    let start = characters.byte(answer.answer_start)?;
+    let start = characters.byte(usize::try_from(answer.answer_start).ok()?)?;
     let found = context.get(start..)?.get(..answer.text.len())?;
     let (trimmed, before) = (found.trim(), found.len() - found.trim_start().len());
     (found == answer.text && !trimmed.is_empty()).then(|| start + before..start + before + trimmed.len())
@@ -267,11 +285,18 @@ mod tests {
         assert_eq!(passages(&items[0]).2, ["Ghent", "in Ghent"]);
         assert_eq!(passages(&items[1]).2, ["1900."]);
         assert_eq!((passages(&items[2]).1, passages(&items[2]).2.len()), (vec![], 0));
-        assert_eq!((items[1].id.as_str(), items[0].group == items[2].group), ("some/2", true));
+        // Of one article alone, passages are apart.
+        assert_eq!((items[1].id.as_str(), items[0].group.as_str()), ("some/2", "Née in Ghent, in 1900. "));
+        let two = NESTED.replacen("[{\"title\"", "[{\"title\": \"B\", \"paragraphs\": []}, {\"title\"", 1);
+        assert_eq!(read("some.json", Misfits::Refuse, &two).unwrap().0[0].group, "A");
         let flat = r#"{"id": "q1", "title": "A", "context": "Née in Ghent", "question": "Where?", "answers": {"text": ["Ghent"], "answer_start": [7]}}
 {"id": "q2", "title": "A", "context": "Née in Ghent", "question": "Why?", "answers": {"text": [], "answer_start": []}}"#;
         let (items, _) = read("some.jsonl", Misfits::Refuse, flat).unwrap();
         assert_eq!((passages(&items[0]).1[0].clone(), passages(&items[1]).2.len()), (8..13, 0));
+        assert_eq!((items[0].group.as_str(), items[1].group.as_str()), ("A", "A"));
+        let plausible = flat.lines().next().unwrap().replacen('}', "}, \"is_impossible\": true", 1);
+        let (items, _) = read("some.jsonl", Misfits::Refuse, &plausible).unwrap();
+        assert!(passages(&items[0]).2.is_empty());
     }
 
     #[test]
@@ -286,6 +311,12 @@ mod tests {
         assert_eq!((items.len(), step.dropped[MISFIT]), (2, 1));
         let beyond = NESTED.replacen("\"answer_start\": 17", "\"answer_start\": 99", 1);
         assert!(read("some.json", Misfits::Refuse, &beyond).unwrap_err().contains("\"\" at character 99"));
+        let lost = NESTED.replacen("\"answer_start\": 17", "\"answer_start\": -1", 1);
+        assert!(read("some.json", Misfits::Refuse, &lost).unwrap_err().contains("\"\" at character -1"));
+        assert_eq!(read("some.json", Misfits::Drop, &lost).unwrap().1.dropped[MISFIT], 1);
+        let kept = NESTED.replacen("\"answers\": [{\"text\": \"1900", "\"kept\": [{\"text\": \"1900", 1);
+        let error = read("some.json", Misfits::Drop, &kept).unwrap_err();
+        assert!(error.contains("line 3") && error.contains("no `answers` of question 2"), "{error}");
         let error = read("some.json", Misfits::Refuse, "{\"data\":\n[{}]}").unwrap_err();
         assert!(error.contains("line 2") && error.contains("paragraphs"), "{error}");
     }

@@ -54,7 +54,7 @@ impl Spans {
         let (overlap, half) = (self.overlap.unwrap_or_default(), max_tokens / 2);
         anyhow::ensure!(
             overlap < half,
-            "finetune.spans.overlap is {overlap}, expected below {half}, half of finetune.max_tokens: rows that share more hardly go on"
+            "finetune.spans.overlap is {overlap}, expected below {half}, half of finetune.max_tokens: rows that repeat more would hardly advance"
         );
         Ok(())
     }
