@@ -19,7 +19,7 @@ def main():
     parser.add_argument("--characters", type=int, default=1000)
     args = parser.parse_args()
     articles, kept, left = [], 0, 0
-    for article in json.loads(args.file.read_text())["data"]:
+    for number, article in enumerate(json.loads(args.file.read_text())["data"]):
         paragraphs = []
         for paragraph in article["paragraphs"]:
             context = paragraph["context"]
@@ -40,7 +40,8 @@ def main():
                 of = dict(asked, answers=[{"text": text, "answer_start": start - begin}])
                 paragraphs.append({"context": context[begin:end], "qas": [of]})
                 kept += 1
-        articles.append({"title": article.get("title", ""), "paragraphs": paragraphs})
+        # Excerpts of one document may overlap: by its title they stay in one part.
+        articles.append({"title": article.get("title") or f"document {number + 1}", "paragraphs": paragraphs})
     args.out.write_text(json.dumps({"version": "excerpts", "data": articles}, ensure_ascii=False))
     print(f"{kept} questions, {left} left out")
 
