@@ -15,7 +15,7 @@ use super::answer::shares;
 use super::known::{Around, Known};
 use super::lines::{Input, Inputs};
 use super::opened::Opened;
-use super::task_file::{Asked, TaskFile};
+use super::task_file::Asked;
 use crate::stage::lama::tokens;
 
 /// A model with all that it takes to ask it.
@@ -44,15 +44,10 @@ impl Filling {
         top: usize,
         around: Around<'_>,
     ) -> anyhow::Result<Option<Self>> {
-        TaskFile::expected(folder)?;
-        let file = TaskFile::read(folder)?;
-        let named: Vec<_> = file.tasks.iter().filter(|of| task.is_none_or(|task| task == of.name)).collect();
-        let [of] = named[..] else { return Ok(None) };
-        if of.asked != Asked::MaskedWords {
+        let Some((opened, of)) = Opened::of_task(folder, mask, task, Asked::MaskedWords)? else {
             return Ok(None);
-        }
-        let opened = Opened::open(folder, mask)?;
-        let most = opened.file.most(of);
+        };
+        let most = opened.file.most(&of);
         let known = opened.known(folder, &[most].into(), around)?;
         let Opened { predictor, vocabulary, .. } = opened;
         Ok(Some(Self { task: predictor.task(&of.name)?, predictor, most, vocabulary, known, top }))

@@ -10,7 +10,7 @@ use model::predict::Predictor;
 use tasks::token::encode::Vocabulary;
 
 use super::known::{Around, Known};
-use super::task_file::{FILE, TaskFile};
+use super::task_file::{Asked, FILE, Task, TaskFile};
 use super::vocabulary;
 use crate::stage::encoder;
 
@@ -45,6 +45,25 @@ impl Opened {
             model::checkpoint::OUTPUTS_FILE,
         );
         Ok(Self { predictor, vocabulary, file })
+    }
+
+    /// The same with its task of this name, or its only one, if that is one of `asked`, which is asked for by itself.
+    ///
+    /// # Errors
+    /// As [`Opened::open`].
+    pub(super) fn of_task(
+        folder: &Path,
+        mask: Option<&Path>,
+        task: Option<&str>,
+        asked: Asked,
+    ) -> anyhow::Result<Option<(Self, Task)>> {
+        TaskFile::expected(folder)?;
+        let tasks = TaskFile::read(folder)?.tasks;
+        let named: Vec<_> = tasks.into_iter().filter(|of| task.is_none_or(|task| task == of.name)).collect();
+        match <[Task; 1]>::try_from(named) {
+            Ok([of]) if of.asked == asked => Ok(Some((Self::open(folder, mask)?, of))),
+            _ => Ok(None),
+        }
     }
 
     /// What makes the maps of rows of at most so many tokens, if the model attends by any, of what is found `around`.

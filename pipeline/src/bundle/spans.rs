@@ -17,7 +17,7 @@ use super::answer::Remarks;
 use super::known::{Around, Known};
 use super::lines::{Input, Inputs};
 use super::opened::Opened;
-use super::task_file::{Asked, Spans, TaskFile};
+use super::task_file::{Asked, Spans};
 use super::{LINES, TOKENS, asked_together};
 use crate::stage::maps::placed::{Layout, Placed};
 use crate::stage::maps::tools::Tools;
@@ -28,6 +28,7 @@ pub(crate) struct Reading {
     predictor: Predictor,
     task: usize,
     by: By,
+    limits: Limits,
     frame: Frame,
     layout: Layout,
     of: Spans,
@@ -35,11 +36,11 @@ pub(crate) struct Reading {
     top: usize,
 }
 
-/// What rows are made with, and how many tokens they have at most.
+/// What rows are made with.
 #[derive(Debug)]
 enum By {
-    Plain(Tools, usize),
-    Maps(Known, usize),
+    Plain(Tools),
+    Maps(Known),
 }
 
 /// A question with the windows of its text, by the bytes at which they begin.
@@ -60,29 +61,30 @@ impl Reading {
         top: usize,
         around: Around<'_>,
     ) -> anyhow::Result<Option<Self>> {
-        TaskFile::expected(folder)?;
-        let file = TaskFile::read(folder)?;
-        let named: Vec<_> = file.tasks.iter().filter(|of| task.is_none_or(|task| task == of.name)).collect();
-        let [of] = named[..] else { return Ok(None) };
-        if of.asked != Asked::Span {
+        let Some((opened, of)) = Opened::of_task(folder, mask, task, Asked::Span)? else {
             return Ok(None);
-        }
-        let opened = Opened::open(folder, mask)?;
-        let most = opened.file.most(of);
+        };
+        let most = opened.file.most(&of);
         let spans = of.spans.with_context(|| {
             format!("{}: it does not say how answers are looked for: fine-tune again", folder.display())
         })?;
         let known = opened.known(folder, &[most].into(), around)?;
-        let Opened { predictor, vocabulary, .. } = opened;
+        let Opened { predictor, vocabulary, file } = opened;
         let frame = Frame { special: vocabulary.special(), most, cut: file.cut };
         let room = most - vocabulary.special().family.special_tokens(2);
         let layout = Layout { room, overlap: spans.overlap, question: spans.question };
-        let by = match known {
-            Some(known) => By::Maps(known, most),
-            None => By::Plain(Tools::plain(vocabulary, spans.case)?, most),
+        let (by, limits) = match known {
+            Some(known) => {
+                let limits = known.limits(most)?;
+                (By::Maps(known), limits)
+            }
+            None => {
+                let limits = Limits { tokens: most, terms: 0, auxiliary: 0 };
+                (By::Plain(Tools::plain(vocabulary, spans.case)?), limits)
+            }
         };
         let task = predictor.task(&of.name)?;
-        Ok(Some(Self { predictor, task, by, frame, layout, of: spans, top }))
+        Ok(Some(Self { predictor, task, by, limits, frame, layout, of: spans, top }))
     }
 
     /// The answers to all inputs, in their order, `each` being handed one after the other. Returns what was cut.
@@ -133,7 +135,7 @@ impl Reading {
         let windows = self.layout.windows(&question, of_passage);
         let pairs: Vec<(&str, &str)> =
             windows.iter().map(|bytes| (&input.text[..question.bytes], &passage[bytes.clone()])).collect();
-        let placed = tools.placed(self.by.limits()?, &pairs).map_err(|(_, error)| at(error))?;
+        let placed = tools.placed(self.limits, &pairs).map_err(|(_, error)| at(error))?;
         // Of a passage only words longer than a row are cut.
         for cut in placed.iter().map(|placed| u64::from(placed.sample.cut)) {
             remarks.cuts.add(Cuts { rows: 1, cut: u64::from(cut > 0), tokens: cut });
@@ -200,25 +202,18 @@ impl Reading {
 impl By {
     fn tools(&self) -> &Tools {
         match self {
-            By::Plain(tools, _) => tools,
-            By::Maps(known, _) => known.tools(),
-        }
-    }
-
-    fn limits(&self) -> anyhow::Result<Limits> {
-        match self {
-            By::Plain(_, tokens) => Ok(Limits { tokens: *tokens, terms: 0, auxiliary: 0 }),
-            By::Maps(known, tokens) => known.limits(*tokens),
+            By::Plain(tools) => tools,
+            By::Maps(known) => known.tools(),
         }
     }
 
     fn push(&self, sample: &Sample, rows: &mut Framed) -> anyhow::Result<()> {
         match self {
-            By::Plain(..) => {
+            By::Plain(_) => {
                 rows.unmapped(&sample.row());
                 Ok(())
             }
-            By::Maps(known, _) => known.push_sample(sample, &mut rows.rows),
+            By::Maps(known) => known.push_sample(sample, &mut rows.rows),
         }
     }
 }

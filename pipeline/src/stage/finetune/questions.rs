@@ -40,16 +40,16 @@ pub(super) struct Questions {
     may_be_none: bool,
     /// Questions to train on whose answer stands in none of their windows.
     elsewhere: usize,
-    /// Questions that were cut.
-    cut: usize,
     output: Output,
     seed: u64,
 }
 
 /// A question with its windows.
 struct CutUp {
-    /// Bytes of the question.
+    /// Bytes of the question that are shown.
     question: usize,
+    /// Whether it has more.
+    is_cut: bool,
     windows: Vec<Window>,
 }
 
@@ -79,7 +79,6 @@ impl Questions {
             spans: fixed.spans,
             may_be_none: false,
             elsewhere: 0,
-            cut: 0,
             output: Output::Span,
             seed: 0,
         };
@@ -114,7 +113,7 @@ impl Questions {
     }
 
     /// What is shown of examples. Texts that several have in common are looked through once.
-    fn cut_into_windows(&mut self, looked: &[usize]) -> anyhow::Result<HashMap<usize, CutUp>> {
+    fn cut_into_windows(&self, looked: &[usize]) -> anyhow::Result<HashMap<usize, CutUp>> {
         let (mut numbers, mut texts) = (HashMap::<&str, usize>::new(), vec![]);
         for &place in looked {
             let example = &self.examples.examples[place];
@@ -132,12 +131,12 @@ impl Questions {
         let room = self.frame.most - special;
         let (overlap, question) = (self.spans.overlap_of(self.frame.most), self.spans.question);
         let layout = Layout { room, overlap, question };
-        let (mut all, mut cut) = (HashMap::new(), 0);
+        let mut all = HashMap::new();
         for &place in looked {
             let example = &self.examples.examples[place];
             let of_question = words(&example.text);
             let question = layout.question(of_question);
-            cut += usize::from(question.words < of_question.len());
+            let is_cut = question.words < of_question.len();
             let mut windows_of = vec![];
             for (passage, of) in passages(example).passages.iter().enumerate() {
                 for bytes in layout.windows(&question, words(&of.text)) {
@@ -147,9 +146,8 @@ impl Questions {
                     windows_of.push(Window { passage, bytes, answer });
                 }
             }
-            all.insert(place, CutUp { question: question.bytes, windows: windows_of });
+            all.insert(place, CutUp { question: question.bytes, is_cut, windows: windows_of });
         }
-        self.cut = cut;
         Ok(all)
     }
 
@@ -161,10 +159,6 @@ impl Questions {
         let text = |window: &&Window| (question, &passages[window.passage].text[window.bytes.clone()]);
         let pairs: Vec<(&str, &str)> = windows.iter().map(text).collect();
         self.known.placed(&pairs).map_err(|error| error.context(format!("example {:?}", example.id)))
-    }
-
-    fn all_rows(&self, place: usize) -> anyhow::Result<Vec<Placed>> {
-        self.rows(place, &self.cut_up[&place].windows.iter().collect::<Vec<_>>())
     }
 
     /// The windows of an example that are trained on in `epoch`: one with the answer, if there is one, then some without.
@@ -276,7 +270,8 @@ impl Benchmark for Questions {
     }
 
     fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()> {
-        let made = self.all_rows(self.places(part)[sample])?;
+        let place = self.places(part)[sample];
+        let made = self.rows(place, &self.cut_up[&place].windows.iter().collect::<Vec<_>>())?;
         made.iter().try_for_each(|placed| self.known.push_sample(&placed.sample, rows))
     }
 
@@ -360,7 +355,8 @@ impl Benchmark for Questions {
             facts.insert(part.name().to_owned(), json!(places.len()));
             facts.insert(format!("{}_windows", part.name()), json!(rows));
         }
-        facts.insert("questions_cut".to_owned(), json!(self.cut));
+        let cut = self.cut_up.values().filter(|of| of.is_cut).count();
+        facts.insert("questions_cut".to_owned(), json!(cut));
         facts.insert("answers_elsewhere".to_owned(), json!(self.elsewhere));
         facts
     }

@@ -230,26 +230,21 @@ fn answer(label: &Label, numbers: &HashMap<&str, u32>) -> Answer {
     }
 }
 
-/// All texts of an example.
-fn texts(example: &Example) -> (&str, Vec<Option<&str>>) {
-    (&example.text, example.second_texts().collect())
+/// What an example is known by: all of its texts together, or any one passage.
+fn keys(kind: Kind, example: &Example) -> Vec<(&str, Vec<Option<&str>>)> {
+    if kind == Kind::Span {
+        return example.second_texts().map(|passage| ("", vec![passage])).collect();
+    }
+    vec![(&example.text, example.second_texts().collect())]
 }
 
 /// How many examples of other parts have a text, or two, that is trained on; of questions, a passage.
 fn shared(examples: &Examples) -> Shared {
+    let kind = examples.kind;
     let of = |part| examples.examples.iter().filter(move |example| example.part == part);
-    if examples.kind == Kind::Span {
-        let trained: HashSet<_> = of(Part::Train).flat_map(Example::second_texts).collect();
-        let is_known = |example: &&Example| example.second_texts().any(|passage| trained.contains(&passage));
-        let count = |part| of(part).filter(is_known).count() as u64;
-        return Shared {
-            dev: count(Part::Dev),
-            mask_search: count(Part::MaskSearch),
-            test: count(Part::Test),
-        };
-    }
-    let trained: HashSet<_> = of(Part::Train).map(texts).collect();
-    let count = |part| of(part).filter(|example| trained.contains(&texts(example))).count() as u64;
+    let trained: HashSet<_> = of(Part::Train).flat_map(|example| keys(kind, example)).collect();
+    let is_known = |example: &&Example| keys(kind, example).iter().any(|key| trained.contains(key));
+    let count = |part| of(part).filter(is_known).count() as u64;
     Shared { dev: count(Part::Dev), mask_search: count(Part::MaskSearch), test: count(Part::Test) }
 }
 
