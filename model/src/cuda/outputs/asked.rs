@@ -14,10 +14,8 @@ pub(super) enum Asked {
     Any { starts: At, classes: At, positive: Option<At> },
     /// A score of each row.
     Score { targets: At },
-    /// The right row of each group: where groups begin.
-    Groups { starts: At, right: At, count: usize },
-    /// The first and the last token of each row's answer: where rows begin. The last of `count` groups are tokens of no row.
-    Spans { starts: At, ends: [At; 2], count: usize },
+    /// The right row of each of `count` groups, by each column of scores: where groups begin, and for each column the right rows.
+    Groups { starts: At, rights: Vec<At>, count: usize },
     /// The match of each anchor among the rows of the batch.
     Anchors(Anchors),
 }
@@ -62,15 +60,11 @@ impl Asked {
             }
             (Output::Score, Targets::Scores(scores), _) => Ok(Asked::Score { targets: feed.put(scores) }),
             (Output::Rank { loss: RankLoss::Softmax }, Targets::Groups(groups), _) => {
-                let (mut starts, mut end) = (vec![0_u32], 0);
-                for group in groups {
-                    end += group.rows;
-                    starts.push(number(end)?);
-                }
+                let starts = starts_of(groups.iter().map(|group| group.rows))?;
                 let right =
                     groups.iter().map(|group| number(group.right)).collect::<Result<Vec<u32>, _>>()?;
-                let count = groups.len();
-                Ok(Asked::Groups { starts: feed.put(&starts), right: feed.put(&right), count })
+                let (starts, rights) = (feed.put(&starts), vec![feed.put(&right)]);
+                Ok(Asked::Groups { starts, rights, count: groups.len() })
             }
             (Output::Span, Targets::Spans(rows), _) => put_spans(feed, rows, m),
             (Output::Embedding { scale }, Targets::Anchors(anchors), _) => {
@@ -92,8 +86,8 @@ impl Asked {
     /// How many losses there are of m rows of logits.
     pub(super) fn losses(&self, m: usize) -> usize {
         match self {
-            Asked::Groups { count, .. } | Asked::Anchors(Anchors { count, .. }) => *count,
-            Asked::Spans { count, .. } => 2 * count,
+            Asked::Groups { count, rights, .. } => rights.len() * count,
+            Asked::Anchors(Anchors { count, .. }) => *count,
             _ => m,
         }
     }
@@ -109,21 +103,17 @@ fn put(feed: &mut Feed, classes: &[Option<u32>]) -> Result<At, Error> {
     Ok(feed.put(&classes.iter().map(of).collect::<Result<Vec<i32>, _>>()?))
 }
 
+/// The first and the last token of each row's answer. The last group are tokens of no row, which make the batch one of a few sizes.
 fn put_spans(feed: &mut Feed, rows: &[Ends], m: usize) -> Result<Asked, Error> {
-    let (mut starts, mut end) = (vec![0_u32], 0);
-    for row in rows {
-        end += row.tokens;
-        starts.push(number(end)?);
-    }
-    let mut ends = [vec![], vec![]];
-    for (of, end) in ends.iter_mut().zip([|row: &Ends| row.first, |row: &Ends| row.last]) {
-        *of = rows.iter().map(|row| number(end(row))).collect::<Result<_, _>>()?;
-        // Nothing is asked of what makes the batch one of a few sizes.
-        of.push(NONE);
-    }
+    let mut starts = starts_of(rows.iter().map(|row| row.tokens))?;
     starts.push(number(m)?);
-    let count = starts.len() - 1;
-    Ok(Asked::Spans { starts: feed.put(&starts), ends: ends.map(|end| feed.put(&end)), count })
+    let mut put = |end: fn(&Ends) -> usize| {
+        let of_rows = rows.iter().map(|row| number(end(row)));
+        let right: Vec<u32> = of_rows.chain([Ok(NONE)]).collect::<Result<_, _>>()?;
+        Ok::<_, Error>(feed.put(&right))
+    };
+    let rights = vec![put(|row| row.first)?, put(|row| row.last)?];
+    Ok(Asked::Groups { starts: feed.put(&starts), rights, count: rows.len() + 1 })
 }
 
 fn put_anchors(feed: &mut Feed, anchors: &[Anchor], scale: f64) -> Result<Anchors, Error> {
@@ -143,10 +133,16 @@ fn put_anchors(feed: &mut Feed, anchors: &[Anchor], scale: f64) -> Result<Anchor
 }
 
 fn put_sets(feed: &mut Feed, sets: &[Vec<u32>]) -> Result<(At, At), Error> {
-    let (mut starts, mut end) = (vec![0_u32], 0);
-    for set in sets {
-        end += set.len();
-        starts.push(number(end)?);
-    }
+    let starts = starts_of(sets.iter().map(Vec::len))?;
     Ok((feed.put(&starts), feed.put(&sets.concat())))
+}
+
+/// Where runs of so many rows begin, and where the last one ends.
+fn starts_of(lengths: impl Iterator<Item = usize>) -> Result<Vec<u32>, Error> {
+    let mut end = 0;
+    let ends = lengths.map(|length| {
+        end += length;
+        number(end)
+    });
+    std::iter::once(Ok(0)).chain(ends).collect()
 }

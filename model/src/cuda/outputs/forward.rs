@@ -162,35 +162,21 @@ impl Outputs {
                     SquaredError { scores, d_scores, targets, scale, losses, m: m as u64, stride, unused: 0 };
                 cuda.launch_on_numbers("squared_error", Launch::of(m.div_ceil(128), 128), &args)?;
             }
-            Asked::Groups { starts, right, count } => {
-                let (scores, d_scores, groups) = (logits, d_logits, *count as u32);
-                let (starts, right) = (base.of(*starts), base.of(*right));
-                let args = GroupCrossEntropy {
-                    scores,
-                    d_scores,
-                    starts,
-                    right,
-                    scale,
-                    losses,
-                    hits,
-                    groups,
-                    stride,
-                };
-                cuda.launch_on_numbers("group_cross_entropy", Launch::of(count.div_ceil(4), 128), &args)?;
-            }
-            Asked::Spans { starts, ends, count } => {
+            Asked::Groups { starts, rights, count } => {
                 let (starts, groups) = (base.of(*starts), *count as u32);
-                for (end, right) in ends.iter().enumerate() {
-                    let column =
-                        |of: Address| if of == 0 { 0 } else { of + (end * cuda.numbers.bytes()) as Address };
+                for (column, right) in rights.iter().enumerate() {
+                    let of_column = |scores: Address| match scores {
+                        0 => 0,
+                        _ => scores + (column * cuda.numbers.bytes()) as Address,
+                    };
                     let args = GroupCrossEntropy {
-                        scores: column(logits),
-                        d_scores: column(d_logits),
+                        scores: of_column(logits),
+                        d_scores: of_column(d_logits),
                         starts,
                         right: base.of(*right),
                         scale,
-                        losses: losses + (end * count * size_of::<f64>()) as Address,
-                        hits: hits + (end * count * size_of::<u32>()) as Address,
+                        losses: losses + (column * count * size_of::<f64>()) as Address,
+                        hits: hits + (column * count * size_of::<u32>()) as Address,
                         groups,
                         stride,
                     };
