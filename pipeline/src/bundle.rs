@@ -11,7 +11,6 @@ pub(crate) mod spans;
 mod tags;
 pub(crate) mod task_file;
 pub(crate) mod vectors;
-pub(crate) mod vocabulary;
 
 use tasks::downstream::encode::Framed;
 use tasks::token::encode::Vocabulary;

@@ -20,6 +20,9 @@ pub const README: &str = "README.md";
 /// The file with Croissant metadata (JSON-LD; `docs.mlcommons.org/croissant`).
 pub const CROISSANT: &str = "croissant.json";
 
+/// What a column of labels is called: one of each row, or one of each token.
+const LABELS: [&str; 2] = ["label", "labels"];
+
 /// What rows of the same columns are called, and where they lie.
 #[derive(Debug)]
 pub(crate) struct Named<'a> {
@@ -61,6 +64,15 @@ impl<'a> Set<'a> {
         };
         let parts = parts.iter().map(|part| (part, bytes(part))).collect();
         Ok(Self { named, columns, parts })
+    }
+
+    /// The set with names for the classes of its column of labels.
+    pub(crate) fn with_classes(mut self, names: Vec<String>) -> Self {
+        let labels = self.columns.iter_mut().find(|column| LABELS.contains(&column.name.as_str()));
+        if let Some(column) = labels {
+            column.classes = names;
+        }
+        self
     }
 
     /// A pattern that stands for all files of one part, and no others.

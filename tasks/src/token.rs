@@ -3,6 +3,7 @@
 pub mod align;
 pub mod bpe;
 pub mod encode;
+pub mod folder;
 mod json;
 pub mod rule;
 mod special;

@@ -51,6 +51,12 @@ def read(task, part):
     return tables[0].schema, rows
 
 
+def classes(task):
+    """What the classes of a task are called."""
+    truth = {"triplet": ["corrupted", "stated"], "synonyms": ["of_two", "of_one"]}
+    return {"relation": index["relations"], "tagging": index["classes"]}.get(task, truth.get(task))
+
+
 def by_datasets(task, part, schema, rows):
     """`datasets` sees the same rows and types, from the folder alone."""
     split = SPLITS[part["part"]]
@@ -63,6 +69,10 @@ def by_datasets(task, part, schema, rows):
         assert list(types) == schema.names, (task, list(types), schema.names)
         for name, kind in types.items():
             expected = schema.field(name).type
+            if (names := classes(task)) and name.startswith("label"):
+                feature = found[name] if name == "label" else found[name].feature
+                assert feature.names == names, f"{task}: {feature.names} instead of {names}"
+                continue  # `datasets` has classes in 64 bits
             same = kind == expected or kind.value_type == expected.value_type
             assert same, f"{task}: README.md says that {name} is {kind}, the file says {expected}"
 

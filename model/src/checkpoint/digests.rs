@@ -6,6 +6,7 @@ use std::path::Path;
 
 use base::self_check::{self, Kind, SelfChecked};
 use base::visible::shortened;
+use batch::family::{TOKENIZER_FILE, VOCABULARY_FILES};
 use serde::{Deserialize, Serialize};
 
 use super::proof::Proof;
@@ -16,10 +17,6 @@ use crate::Error;
 pub const DIGESTS_FILE: &str = "digests.json";
 /// The file that says what a fine-tuned model is asked. Nobody but engraft writes one.
 pub const TASK_FILE: &str = "task.json";
-/// Vocabularies as `transformers` names them, the one that says most first.
-pub const VOCABULARY_FILES: [&str; 3] = ["tokenizer.json", "vocab.txt", "vocab.json"];
-/// What `transformers` reads beside the vocabulary.
-pub const TOKENIZER_FILE: &str = "tokenizer_config.json";
 
 /// All files that engraft reads of a folder with digests. Others may lie there: they change no answer.
 const READ: [&str; 9] = [
@@ -91,6 +88,19 @@ pub fn seal(dir: &Path) -> Result<(), Error> {
     if let Some(before) = read(dir)? {
         compare(dir, &before)?;
     }
+    record(dir)
+}
+
+/// Writes another content of a file, and all digests anew. What had digests before must be what it was.
+pub(super) fn rewrite(dir: &Path, name: &str, content: &[u8]) -> Result<(), Error> {
+    if let Some(before) = read(dir)? {
+        compare(dir, &before)?;
+    }
+    whole::write(&dir.join(name), content)?;
+    record(dir)
+}
+
+fn record(dir: &Path) -> Result<(), Error> {
     let mut files = BTreeMap::new();
     for name in READ {
         let path = dir.join(name);

@@ -12,7 +12,7 @@ use tasks::token::encode::Vocabulary;
 use super::answer::Answering;
 use super::known::Around;
 use super::lines::Input;
-use super::{push, task_file, vocabulary};
+use super::{push, task_file};
 use crate::stage::encoder;
 use crate::stage::finetune::quirks::PairOrder;
 
@@ -48,7 +48,7 @@ pub(crate) fn seen(
     if let Some(mask) = mask {
         predictor = predictor.with_gates(Mask::read(mask)?)?;
     }
-    let vocabulary = vocabulary::of_folder(folder, None)?;
+    let vocabulary = tasks::token::folder::of_folder(folder, None)?;
     encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
         .with_context(|| folder.display().to_string())?;
     let most = predictor.config().max_position_embeddings;

@@ -11,7 +11,6 @@ use tasks::token::encode::Vocabulary;
 
 use super::known::{Around, Known};
 use super::task_file::{Asked, FILE, Task, TaskFile};
-use super::vocabulary;
 use crate::stage::encoder;
 
 /// What is read of a folder.
@@ -34,7 +33,7 @@ impl Opened {
         if let Some(mask) = mask {
             predictor = predictor.with_gates(Mask::read(mask)?)?;
         }
-        let vocabulary = vocabulary::of_folder(folder, None)?;
+        let vocabulary = tasks::token::folder::of_folder(folder, None)?;
         encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
             .with_context(|| format!("{}: the folder's files are not of one model", folder.display()))?;
         let (maps, told) = (&predictor.outline().knowledge, &file.knowledge);

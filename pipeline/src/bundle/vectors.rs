@@ -19,7 +19,7 @@ use tasks::token::encode::Vocabulary;
 use super::known::{Around, Known, Of};
 use super::lines::Inputs;
 use super::task_file::TaskFile;
-use super::{LINES, MAPPED, TOKENS, asked_together, push, vocabulary};
+use super::{LINES, MAPPED, TOKENS, asked_together, push};
 use crate::stage::encoder;
 use crate::stage::finetune::quirks::PairOrder;
 
@@ -101,7 +101,7 @@ impl Encoding {
             "{}: the checkpoint has no pooler: use cls, mean or max",
             folder.display()
         );
-        let vocabulary = vocabulary::of_folder(folder, how.vocabulary)?;
+        let vocabulary = tasks::token::folder::of_folder(folder, how.vocabulary)?;
         let (config, params) = (loaded.config, loaded.params.freeze(|_| true));
         encoder::fits(vocabulary.size(), vocabulary.special(), &config)
             .with_context(|| folder.display().to_string())?;
@@ -116,7 +116,7 @@ impl Encoding {
     fn own(folder: &Path, how: &How<'_>, around: Around<'_>) -> anyhow::Result<Self> {
         let predictor = Predictor::load(folder, &Device::Cpu)?;
         let file = TaskFile::read(folder)?;
-        let vocabulary = vocabulary::of_folder(folder, how.vocabulary)?;
+        let vocabulary = tasks::token::folder::of_folder(folder, how.vocabulary)?;
         encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
             .with_context(|| folder.display().to_string())?;
         let most = most(how, file.max_tokens, predictor.config().max_position_embeddings)?;

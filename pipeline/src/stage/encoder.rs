@@ -280,11 +280,11 @@ impl Stage for Drawing {
         let folder = context.out().join(MODEL);
         std::fs::create_dir_all(&folder)?;
         model::checkpoint::save(&folder, &sizes, params.iter())?;
-        crate::bundle::vocabulary::add(
+        tasks::token::folder::add(
             &folder,
             &self.vocabulary.path(context)?,
             &vocabulary,
-            sizes.max_position_embeddings,
+            Some(sizes.max_position_embeddings),
         )?;
         digests::seal(&folder)?;
         let seed = self.fresh.seed;

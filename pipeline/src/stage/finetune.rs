@@ -29,12 +29,12 @@ use base::whole::write_whole;
 use model::predict::{Parameters, Predictor};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::example::Part;
-use tasks::downstream::token_classes::{Classing, is_default};
+use tasks::downstream::token_classes::{Classing, TokenClasses, is_default};
 use tasks::stream::schedule::Schedule;
+use tasks::token::folder;
 
 use super::encoder::{Base, MODEL};
 use crate::bundle::task_file::{self, TaskFile};
-use crate::bundle::vocabulary as vocabulary_file;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
@@ -131,7 +131,7 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
     let folder = context.out().join(MODEL);
     let max_tokens = of.iter().map(|of| of.max_tokens).max().unwrap_or(tried.fixed.max_tokens);
     let vocabulary = tried.vocabulary.load(context, tried.case)?;
-    vocabulary_file::add(&folder, &tried.vocabulary.path(context)?, &vocabulary, max_tokens)?;
+    folder::add(&folder, &tried.vocabulary.path(context)?, &vocabulary, Some(max_tokens))?;
     let task = |of: &steps::Task<'_>| task_file::Task {
         name: of.name.to_owned(),
         asked: of.benchmark.asked(),
@@ -155,7 +155,30 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
         knowledge: tried.attending.told(&tried.name, context)?,
     };
     file.write(&folder)?;
-    Ok(model::checkpoint::digests::seal(&folder)?)
+    model::checkpoint::digests::seal(&folder)?;
+    match file.tasks.as_slice() {
+        [task] => name_classes(&folder, task),
+        _ => Ok(()),
+    }
+}
+
+/// Says how `transformers` is to call the classes of the one task.
+fn name_classes(folder: &Path, task: &task_file::Task) -> anyhow::Result<()> {
+    use task_file::Asked;
+    let problem = match task.asked {
+        Asked::OneClass => Some("single_label_classification"),
+        Asked::AnyClasses => Some("multi_label_classification"),
+        Asked::Score | Asked::Rank => Some("regression"),
+        _ => None,
+    };
+    let names = match task.asked {
+        Asked::OneClass | Asked::AnyClasses => task.classes.clone(),
+        Asked::Tags => TokenClasses::new(task.tags, &task.classes)?.names().to_vec(),
+        // What a single number is called.
+        Asked::Score | Asked::Rank => vec![task.name.clone()],
+        _ => return Ok(()),
+    };
+    Ok(model::checkpoint::name_classes(folder, &names, problem)?)
 }
 
 /// The facts of benchmarks, and what was cut of their rows.

@@ -17,9 +17,9 @@ use rayon::iter::{IntoParallelRefIterator, ParallelExtend, ParallelIterator};
 use tasks::builder::Form;
 use tasks::link::write::{Candidate, Place};
 use tasks::link::{Group, Question, Room, Stated, some, write};
+use tasks::sample::Held;
 use tasks::sample::{Slot, Triple};
 use tasks::shard::items::Encoder;
-use tasks::shard::write::Held;
 
 use super::compute::Compute;
 use super::encoder::Base;

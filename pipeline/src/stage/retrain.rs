@@ -217,7 +217,7 @@ impl Retrain {
         let index = &index.of_tasks(&tasks);
         let shards = Shards::in_folder(context.artifact("shards")?, index);
         let redraw = if tasks.iter().any(|&task| has_negatives(task)) {
-            self.from.shards.redraw(context)?
+            self.from.shards.redraw(context, index)?
         } else {
             None
         };
@@ -367,11 +367,11 @@ impl Stage for Retrain {
         let (source, case) = (&self.from.shards.vocabulary, self.from.shards.case);
         let vocabulary = source.load(context, case)?;
         let most = model::checkpoint::sizes(&context.out().join(MODEL))?.max_position_embeddings;
-        crate::bundle::vocabulary::add(
+        tasks::token::folder::add(
             &context.out().join(MODEL),
             &source.path(context)?,
             &vocabulary,
-            most,
+            Some(most),
         )?;
         model::checkpoint::digests::seal(&context.out().join(MODEL))?;
         self.card(context)?;

@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use tasks::builder::{Form, Layout, Limits};
 use tasks::names::Names;
 use tasks::negative::{self, Draw};
-use tasks::sample::{Corpus, Triple};
+use tasks::sample::{Corpus, Held};
 use tasks::shard::file::Size;
-use tasks::shard::index::{Index, Source};
-use tasks::shard::items::Encoder;
+use tasks::shard::index::{Index, Source, TOKENIZER};
 use tasks::shard::text::TextItems;
-use tasks::shard::write::{self, From, Held};
+use tasks::shard::write::{self, From};
 use tasks::stream::redraw::{Fresh, Redraw};
 use tasks::task::has_negatives;
 use tasks::token::encode::{Case, EncodeCounts, Vocabulary};
+use tasks::token::folder;
 
 use super::location::{self, Place, Places};
 use super::texts::{self, MaskedLmConfig, TaggingConfig, TextTask};
@@ -129,7 +129,7 @@ impl Stage for Shards {
     }
 
     fn version(&self) -> u32 {
-        4
+        5
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -173,6 +173,9 @@ impl Stage for Shards {
             texts: &texts,
             names: names.as_ref(),
         };
+        let tokenizer = context.out().join(TOKENIZER);
+        std::fs::create_dir_all(&tokenizer)?;
+        folder::add(&tokenizer, &self.vocabulary.path(context)?, &made.vocabulary, None)?;
         let index = write::write(context.out(), &corpus, &held, from, &config, &|rows| {
             progress.add_rows(rows);
             Ok(progress.check()?)
@@ -217,38 +220,12 @@ impl Made {
         Ok(Some(Names::read(context.artifact("triples")?, &self.graph, &self.parts)?))
     }
 
-    /// The triples to learn from and those that are held out, over the texts of the whole graph.
+    /// The triples to learn from and those that are held out.
     ///
     /// # Errors
     /// When there is nothing to learn from.
     pub(super) fn corpus(&self) -> anyhow::Result<(Corpus<'_>, Vec<Held>)> {
-        let (graph, parts) = (&self.graph, &self.parts);
-        let of = |part: Part| {
-            let rows = graph.triples().iter().zip(0..).zip(parts).filter(move |(_, of)| **of == part);
-            rows.map(|((triple, row), _)| ([triple.subject.0, triple.relation.0, triple.object.0], row))
-                .unzip()
-        };
-        let (triples, rows): (Vec<Triple>, Vec<u32>) = of(Part::Train);
-        anyhow::ensure!(
-            !triples.is_empty() || graph.triples().is_empty(),
-            "the split leaves no triple to learn from: fix split.parts"
-        );
-        let hidden = [Part::Valid, Part::Test, Part::Aside].map(|part| {
-            let (triples, rows) = of(part);
-            Held { part, triples, rows }
-        });
-        let corpus = Corpus {
-            entities: graph.entities().iter().map(|entity| entity.text.as_str()).collect(),
-            types: graph.entities().iter().map(|entity| entity.types.as_slice()).collect(),
-            relations: graph.relations().iter().map(|relation| relation.text.as_str()).collect(),
-            ways: split::ways(&View::of(graph), graph.relations().len()),
-            triples,
-            rows,
-            held: hidden.iter().flat_map(|held| &held.triples).copied().collect(),
-        };
-        let held =
-            hidden.into_iter().filter(|held| held.part.is_held_out() && !held.triples.is_empty()).collect();
-        Ok((corpus, held))
+        Ok(Corpus::new(&self.graph, &self.parts)?)
     }
 }
 
@@ -304,15 +281,12 @@ impl Shards {
     ///
     /// # Errors
     /// When what the shards were made of cannot be read.
-    pub(crate) fn redraw(&self, context: &Context) -> anyhow::Result<Option<Arc<dyn Redraw>>> {
+    pub(crate) fn redraw(&self, context: &Context, index: &Index) -> anyhow::Result<Option<Arc<dyn Redraw>>> {
         if !self.draws_anew() {
             return Ok(None);
         }
         let made = Made::read(context, self)?;
-        let (corpus, _) = made.corpus()?;
-        let encoder = Encoder::new(&corpus, &made.vocabulary, self.config.layout)?;
-        let sampler = write::negatives(&self.config.write(), &corpus)?;
-        Ok(Some(Arc::new(Fresh { sampler, encoder, triples: corpus.triples })))
+        Ok(Some(Arc::new(Fresh::new(index, &made.graph, &made.parts, &made.vocabulary)?)))
     }
 
     /// The stage for `config`.

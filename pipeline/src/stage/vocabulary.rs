@@ -6,8 +6,8 @@ mod words;
 use anyhow::Context as _;
 use base::whole::write_whole;
 use serde::{Deserialize, Serialize};
-use tasks::token::encode::Case;
-use tasks::token::train;
+use tasks::token::encode::{self, Case};
+use tasks::token::{self, train};
 
 use super::encoder;
 use super::folder;
@@ -173,7 +173,7 @@ impl Stage for Vocabulary {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -209,8 +209,11 @@ impl Stage for Vocabulary {
         let tokens = train::train(&trained(settings, self.config.case), &words)?;
         context.record("entries", tokens.len());
         context.record("distinct_words", words.distinct());
-        write_whole(&context.out().join(FILE), (tokens.join("\n") + "\n").as_bytes())?;
-        Ok(())
+        // For `AutoTokenizer`, which the file of tokens alone says nothing.
+        let path = context.out().join(FILE);
+        write_whole(&path, (tokens.join("\n") + "\n").as_bytes())?;
+        let vocabulary = encode::Vocabulary::load(&path, self.config.case)?;
+        Ok(token::folder::add(context.out(), &path, &vocabulary, None)?)
     }
 }
 

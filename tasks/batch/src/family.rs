@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Files of vocabularies as `transformers` names them, the one that says most first.
+pub const VOCABULARY_FILES: [&str; 3] = ["tokenizer.json", "vocab.txt", "vocab.json"];
+/// What `transformers` reads beside the vocabulary.
+pub const TOKENIZER_FILE: &str = "tokenizer_config.json";
+
 /// Whose rows an encoder reads, and whose files it is kept in. What it computes of them is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]

@@ -9,6 +9,7 @@ use crate::token::encode::Special;
 pub(crate) const SUBJECT: Spec = Spec {
     asks: "Predict all tokens of the subject from relation and object",
     label: "token to be predicted at each position, -100 where none is",
+    truth: None,
     of: MadeOf::Triples {
         stated: |sample, layout, special, columns, _| build(sample, layout, special, columns, Slot::Subject),
         negative: None,
@@ -19,6 +20,7 @@ pub(crate) const SUBJECT: Spec = Spec {
 pub(crate) const OBJECT: Spec = Spec {
     asks: "Predict all tokens of the object from subject and relation",
     label: "token to be predicted at each position, -100 where none is",
+    truth: None,
     of: MadeOf::Triples {
         stated: |sample, layout, special, columns, _| build(sample, layout, special, columns, Slot::Object),
         negative: None,

@@ -21,6 +21,7 @@ use crate::token::encode::{Special, Vocabulary};
 pub(crate) const SPEC: Spec = Spec {
     asks: "Predict the blanks of a text",
     label: "token to be predicted at each position, -100 where none is",
+    truth: None,
     of: MadeOf::Items { pairs: None },
 };
 use text::Label;

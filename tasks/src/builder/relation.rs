@@ -9,6 +9,7 @@ use crate::token::encode::Special;
 pub(crate) const SPEC: Spec = Spec {
     asks: "Predict the relation from subject and object",
     label: "the relation, as its row in relations.parquet",
+    truth: None,
     of: MadeOf::Triples {
         stated: |sample, layout, special, columns, triple| {
             build(sample, layout, special, columns, triple[Slot::Relation as usize]);

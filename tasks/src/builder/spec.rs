@@ -18,6 +18,8 @@ pub(crate) struct Spec {
     pub(crate) asks: &'static str,
     /// What the column of labels holds.
     pub(crate) label: &'static str,
+    /// What the classes 0 and 1 are called, where a row is true or false.
+    pub(crate) truth: Option<[&'static str; 2]>,
     /// What they are made of.
     pub(crate) of: MadeOf,
 }

@@ -25,6 +25,7 @@ const MOST_DRAWS: u64 = 1_000;
 pub(crate) const SPEC: Spec = Spec {
     asks: "Tell two names of one entity from names of two",
     label: "1 = names of one entity, 0 = names of two",
+    truth: Some(["of_two", "of_one"]),
     of: MadeOf::Items { pairs: Some(Pairs { draw, build }) },
 };
 

@@ -10,6 +10,7 @@ use text::{Label, Labels};
 pub(crate) const SPEC: Spec = Spec {
     asks: "Give every word of a text its tag",
     label: "class of the word at each position as its place in the index's classes, -100 where none is asked",
+    truth: None,
     of: MadeOf::Items { pairs: None },
 };
 

@@ -17,6 +17,7 @@ pub enum Truth {
 pub(crate) const SPEC: Spec = Spec {
     asks: "Tell stated triples from corrupted ones",
     label: "1 = stated, 0 = corrupted",
+    truth: Some(["corrupted", "stated"]),
     of: MadeOf::Triples {
         stated: |sample, layout, special, columns, _| {
             build(sample, layout, special, columns, Truth::Stated);

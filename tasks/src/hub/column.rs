@@ -17,6 +17,8 @@ pub(crate) struct Column {
     pub(crate) nullable: bool,
     /// What it means.
     pub(crate) meaning: String,
+    /// What its classes are called, from 0; empty where it holds none.
+    pub(crate) classes: Vec<String>,
 }
 
 /// How many values a row has.
@@ -85,5 +87,12 @@ fn column(field: &FieldRef) -> Result<Column, Error> {
     };
     let meaning = field.metadata().get("meaning").cloned().unwrap_or_default();
     let kind = Kind { datasets, croissant, width };
-    Ok(Column { name: field.name().clone(), kind, shape, nullable: field.is_nullable(), meaning })
+    Ok(Column {
+        name: field.name().clone(),
+        kind,
+        shape,
+        nullable: field.is_nullable(),
+        meaning,
+        classes: vec![],
+    })
 }

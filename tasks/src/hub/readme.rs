@@ -19,10 +19,7 @@ pub(crate) fn front(title: &str, sets: &[Set<'_>]) -> String {
     yaml.push_str("dataset_info:\n");
     for set in sets {
         put(&mut yaml, format_args!("- config_name: {}\n  features:\n", set.named.name));
-        for Column { name, kind, shape, .. } in &set.columns {
-            let key = if *shape == Shape::List { "list" } else { "dtype" };
-            put(&mut yaml, format_args!("  - name: {name}\n    {key}: {}\n", kind.datasets));
-        }
+        set.columns.iter().for_each(|column| feature(column, &mut yaml));
         yaml.push_str("  splits:\n");
         let (mut on_disk, mut in_memory) = (0, 0);
         for (part, size) in &set.parts {
@@ -38,6 +35,20 @@ pub(crate) fn front(title: &str, sets: &[Set<'_>]) -> String {
     }
     yaml.push_str("---\n");
     yaml
+}
+
+/// A column as `datasets` has its features.
+fn feature(Column { name, kind, shape, classes, .. }: &Column, yaml: &mut String) {
+    let key = if *shape == Shape::List { "list" } else { "dtype" };
+    put(yaml, format_args!("  - name: {name}\n    {key}:"));
+    if classes.is_empty() {
+        return put(yaml, format_args!(" {}\n", kind.datasets));
+    }
+    put(yaml, format_args!("\n      class_label:\n        names:\n"));
+    for (class, name) in classes.iter().enumerate() {
+        // A string of JSON is one of YAML, whatever stands in it.
+        put(yaml, format_args!("          '{class}': {}\n", serde_json::Value::from(name.as_str())));
+    }
 }
 
 /// The vocabulary that ids belong to: sentences.

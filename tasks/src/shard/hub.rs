@@ -5,10 +5,10 @@ mod licence;
 use std::path::Path;
 
 use base::visible::markdown;
-use batch::task::Material;
+use batch::task::{Material, Predicts, Task};
 use serde_json::{Value, json};
 
-use super::index::{FILE, Index, Source, TaskIndex};
+use super::index::{FILE, Index, Source, TOKENIZER, TaskIndex};
 use super::schema::{FORMAT, VERSION, columns};
 use crate::Error;
 use crate::builder::Form;
@@ -22,9 +22,21 @@ use crate::task::{has_negatives, spec};
 /// # Errors
 /// When the disk refuses.
 pub fn write(folder: &Path, index: &Index) -> Result<(), Error> {
-    let sets: Vec<Set<'_>> =
-        index.tasks.iter().map(|task| set(task, index.layout.form)).collect::<Result<_, _>>()?;
-    hub::write(folder, &text(index, &sets), &croissant::text(&whole(index), &sets))
+    let sets: Vec<Set<'_>> = index
+        .tasks
+        .iter()
+        .map(|task| Ok(set(task, index.layout.form)?.with_classes(classes(task.task, index))))
+        .collect::<Result<_, Error>>()?;
+    let mut text = text(index, &sets);
+    if folder.join(TOKENIZER).is_dir() {
+        put(
+            &mut text,
+            format_args!(
+                "\n`AutoTokenizer.from_pretrained(\"{TOKENIZER}\")` reads the vocabulary, which lies there.\n"
+            ),
+        );
+    }
+    hub::write(folder, &text, &croissant::text(&whole(index), &sets))
 }
 
 /// The rows of a task. Every list has a value for each token.
@@ -37,6 +49,16 @@ fn set(task: &TaskIndex, form: Form) -> Result<Set<'_>, Error> {
         about: spec(task.task).asks,
     };
     Set::new(named, &columns(task.task, form), &task.parts, |part, _| part.tokens)
+}
+
+/// What the classes of a task are called; none where tokens are predicted.
+fn classes(task: Task, index: &Index) -> Vec<String> {
+    match task.predicts() {
+        Predicts::Relation => index.relations.clone(),
+        Predicts::Tags => index.classes.clone(),
+        Predicts::Truth => spec(task).truth.into_iter().flatten().map(str::to_owned).collect(),
+        Predicts::Name | Predicts::MaskedTokens => vec![],
+    }
 }
 
 fn text(index: &Index, sets: &[Set<'_>]) -> String {

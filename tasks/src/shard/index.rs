@@ -18,6 +18,9 @@ use crate::token::encode::{EncodeCounts, Special};
 /// The index's file name.
 pub const FILE: &str = "index.json";
 
+/// The folder of the vocabulary beside the shards, as `transformers.AutoTokenizer` reads it.
+pub const TOKENIZER: &str = "tokenizer";
+
 /// What a shard folder holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

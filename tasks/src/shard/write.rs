@@ -21,7 +21,7 @@ use crate::Error;
 use crate::builder::{Layout, Sample};
 use crate::names::Names;
 use crate::negative::{self, Counts, Filter, Sampler};
-use crate::sample::{Corpus, Triple};
+use crate::sample::{Corpus, Held};
 use crate::token::encode::Vocabulary;
 
 /// Most tokens of a column: a row of three has 16 bits of positions.
@@ -176,17 +176,6 @@ fn encode_group(
     Ok((encoded, rows))
 }
 
-/// Triples that are held out of training, with their rows in the triple table.
-#[derive(Debug, Clone)]
-pub struct Held {
-    /// Valid or test.
-    pub part: Part,
-    /// The triples in the order of the triple table.
-    pub triples: Vec<Triple>,
-    /// Row of each in the triple table.
-    pub rows: Vec<u32>,
-}
-
 /// What shards are made from besides triples.
 #[derive(Clone, Copy)]
 pub struct From<'a> {
@@ -202,16 +191,16 @@ pub struct From<'a> {
     pub names: Option<&'a Names>,
 }
 
-fn negatives_seed(config: &Config) -> RngKey {
-    RngKey::new(config.seed).named("negatives")
+fn negatives_seed(seed: u64) -> RngKey {
+    RngKey::new(seed).named("negatives")
 }
 
 /// What draws the negatives of the shown triples, in shards and in streams that draw those of later epochs.
 ///
 /// # Errors
 /// When a setting is out of range or does not fit the graph.
-pub fn negatives(config: &Config, corpus: &Corpus<'_>) -> Result<Sampler, Error> {
-    Sampler::new(&config.negatives, corpus, negatives_seed(config))
+pub fn negatives(config: &negative::Config, seed: u64, corpus: &Corpus<'_>) -> Result<Sampler, Error> {
+    Sampler::new(config, corpus, negatives_seed(seed))
 }
 
 /// Encodes `corpus` and what is held out and writes all shards and the index into `folder`.
@@ -238,8 +227,8 @@ pub fn write(
         return Err(too_many(triples));
     }
     let encoder = Encoder::new(corpus, from.vocabulary, config.layout)?;
-    let sampler = negatives(config, corpus)?;
-    let seed = negatives_seed(config);
+    let sampler = negatives(&config.negatives, config.seed, corpus)?;
+    let seed = negatives_seed(config.seed);
     // A model is judged by its negatives too: those of held-out parts must be false in every part. Nobody learns from them.
     let judged = negative::Config { filter: Filter::All, ..config.negatives.clone() };
     let of_held = |held: &Held| Sampler::new(&judged, corpus, seed.named(held.part.name()));

@@ -200,14 +200,35 @@ impl Lane {
         Ok(batches)
     }
 
-    /// Goes past the next batch without making it.
+    /// Goes past the next batch without making it; without reading, too, where batches have a number of items.
     ///
     /// # Errors
     /// As [`Lane::next_batches`].
     pub fn skip(&mut self) -> Result<(), Error> {
-        let pool = self.present()?;
-        self.step(pool);
+        let Some(size) = self.config.batching.items() else {
+            let pool = self.present()?;
+            self.step(pool);
+            return Ok(());
+        };
+        let end = self.end_of_pool()?;
+        self.position.batch += 1;
+        if u64::from(self.position.batch) * size as u64 >= end - self.position.item {
+            self.position = Position { item: end, batch: 0 };
+        }
         Ok(())
+    }
+
+    /// Items of all epochs before the end of the present pool.
+    fn end_of_pool(&self) -> Result<u64, Error> {
+        let (epoch_items, start) = (self.items(), self.position.item);
+        if epoch_items == 0 {
+            return Err(nothing());
+        }
+        let end = start + self.config.batching.pool(epoch_items);
+        Ok(match self.config.edge {
+            Edge::Continues => end,
+            Edge::Cuts => end.min((start / epoch_items + 1) * epoch_items),
+        })
     }
 
     /// The pool at the present position, taken out.
@@ -229,16 +250,7 @@ impl Lane {
 
     /// Brings the items of the present pool into memory and makes them into batches.
     fn fill(&mut self) -> Result<Pool, Error> {
-        let epoch_items = self.items();
-        if epoch_items == 0 {
-            return Err(nothing());
-        }
-        let start = self.position.item;
-        let pool = self.config.batching.pool(epoch_items);
-        let end = match self.config.edge {
-            Edge::Continues => start + pool,
-            Edge::Cuts => (start + pool).min((start / epoch_items + 1) * epoch_items),
-        };
+        let (epoch_items, start, end) = (self.items(), self.position.item, self.end_of_pool()?);
         let (epoch, at) = (start / epoch_items, start % epoch_items);
         while self.loaded.front().is_some_and(|window| !window.holds(epoch, at)) {
             self.loaded.pop_front();

@@ -3,12 +3,18 @@
 use std::ops::Range;
 
 use batch::task::Task;
+use kg::split::Part;
+use kg::table::Graph;
 
+use crate::Error;
 use crate::builder::{Form, Sample};
 use crate::negative::{Counts, Sampler};
-use crate::sample::Triple;
+use crate::sample::{Corpus, Triple};
+use crate::shard::index::Index;
 use crate::shard::items::Encoder;
 use crate::shard::read::{Answers, Group};
+use crate::shard::write;
+use crate::token::encode::Vocabulary;
 
 /// Makes row groups of a task with negatives, where these are those of another epoch than the shards'.
 pub trait Redraw: Send + Sync + std::fmt::Debug {
@@ -25,6 +31,31 @@ pub struct Fresh {
     pub encoder: Encoder,
     /// The triples of the train part in their order.
     pub triples: Vec<Triple>,
+}
+
+impl Fresh {
+    /// Draws as the shards of `index` were drawn: from `graph`, of which `parts` has the part of each triple.
+    ///
+    /// # Errors
+    /// When the shards were made of another graph or with another vocabulary.
+    pub fn new(index: &Index, graph: &Graph, parts: &[Part], vocabulary: &Vocabulary) -> Result<Self, Error> {
+        let (corpus, _) = Corpus::new(graph, parts)?;
+        let encoder = Encoder::new(&corpus, vocabulary, index.layout)?;
+        let triples = index.triples.get(&Part::Train).copied().unwrap_or(0);
+        let checks = [
+            ("triples to learn from", triples == corpus.triples.len() as u64),
+            ("relations", index.relations == corpus.relations),
+            ("tokens of entities' names", index.entity_texts == encoder.entities.counts),
+            ("tokens of relations' names", index.relation_texts == encoder.relations.counts),
+        ];
+        if let Some((what, _)) = checks.into_iter().find(|(_, same)| !same) {
+            return Err(Error::Unfit(format!(
+                "the {what} are not those that the shards were made of: draw from the triples, split and vocabulary that belong to them"
+            )));
+        }
+        let sampler = write::negatives(&index.negatives.config, index.negatives.seed, &corpus)?;
+        Ok(Self { sampler, encoder, triples: corpus.triples })
+    }
 }
 
 impl Redraw for Fresh {

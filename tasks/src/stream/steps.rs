@@ -10,7 +10,7 @@ use batch::task::{Material, Task};
 use kg::split::Part;
 
 use super::collate::Fill;
-use super::lane::{self, Batching, Edge, Lane, Share};
+use super::lane::{self, Batching, Edge, Lane, Position, Share};
 use super::order::{Order, Shuffle};
 use super::redraw::Redraw;
 use super::schedule::{Schedule, Turn, Turns};
@@ -87,6 +87,30 @@ pub struct Stream {
     step: u64,
 }
 
+/// How long the epochs of a stream are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Epochs {
+    /// As [`Stream::steps_per_epoch`].
+    pub steps: Option<u64>,
+    /// Items of the first lane.
+    items: u64,
+}
+
+impl Epochs {
+    /// The epoch in which a stream with this state takes its next step.
+    #[must_use]
+    pub fn at(self, state: &State) -> u64 {
+        self.of(state.step, state.lanes.first().copied().unwrap_or(Position::START))
+    }
+
+    fn of(self, step: u64, first: Position) -> u64 {
+        match self.steps {
+            Some(steps) => step / steps.max(1),
+            None => first.item / self.items.max(1),
+        }
+    }
+}
+
 impl Stream {
     /// A stream at its first step.
     ///
@@ -161,8 +185,63 @@ impl Stream {
     /// # Errors
     /// When a shard cannot be read; the stream then stands where it stood, so that the step can be asked for again.
     pub fn next_step(&mut self) -> Result<Vec<Batch>, Error> {
+        self.whole(|stream| {
+            while !stream.is_own_turn() {
+                stream.skip()?;
+            }
+            stream.make()
+        })
+    }
+
+    /// As [`Stream::next_step`], but nothing once the steps of `epoch` are over; the stream then stands at the beginning of the next epoch.
+    ///
+    /// # Errors
+    /// As [`Stream::next_step`].
+    pub fn next_step_of(&mut self, epoch: u64) -> Result<Option<Vec<Batch>>, Error> {
+        self.whole(|stream| {
+            while stream.epoch() <= epoch {
+                if stream.is_own_turn() {
+                    return stream.make().map(Some);
+                }
+                stream.skip()?;
+            }
+            Ok(None)
+        })
+    }
+
+    /// Goes to the beginning of an epoch.
+    ///
+    /// # Errors
+    /// As [`Stream::next_step`], where only reading tells how many steps epochs have.
+    pub fn seek(&mut self, epoch: u64) -> Result<(), Error> {
+        self.whole(|stream| {
+            stream.step = 0;
+            stream.lanes.iter_mut().for_each(|lane| lane.seek(Position::START));
+            while stream.epoch() < epoch {
+                stream.skip()?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The epoch that the next step is of. Where a token budget makes batches, it begins with the first pool that begins in it.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        let position = self.lanes.first().map_or(Position::START, Lane::position);
+        self.epochs().of(self.step, position)
+    }
+
+    /// How long epochs are.
+    #[must_use]
+    pub fn epochs(&self) -> Epochs {
+        let items = self.lanes.first().map_or(0, Lane::items);
+        Epochs { steps: self.steps_per_epoch(), items }
+    }
+
+    /// Does `work`, or, when it fails, nothing.
+    fn whole<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         let before = (self.step, self.lanes.iter().map(Lane::position).collect::<Vec<_>>());
-        let made = self.make_step();
+        let made = work(self);
         if made.is_err() {
             self.step = before.0;
             self.lanes.iter_mut().zip(before.1).for_each(|(lane, position)| lane.seek(position));
@@ -170,13 +249,19 @@ impl Stream {
         made
     }
 
-    fn make_step(&mut self) -> Result<Vec<Batch>, Error> {
-        while self.step % self.worker.of != self.worker.number {
-            for lane in self.turn()? {
-                self.lanes[lane].skip()?;
-            }
-            self.step += 1;
+    fn is_own_turn(&self) -> bool {
+        self.step % self.worker.of == self.worker.number
+    }
+
+    fn skip(&mut self) -> Result<(), Error> {
+        for lane in self.turn()? {
+            self.lanes[lane].skip()?;
         }
+        self.step += 1;
+        Ok(())
+    }
+
+    fn make(&mut self) -> Result<Vec<Batch>, Error> {
         let mut batches = Vec::new();
         for lane in self.turn()? {
             batches.extend(self.lanes[lane].next_batches(self.worker.share)?);

@@ -215,7 +215,7 @@ fn fresh(world: &World, folder: &Path) -> Stream {
     let index = Index::read(folder).unwrap();
     let corpus = world.corpus();
     let redraw = Fresh {
-        sampler: negatives(&World::config(), &corpus).unwrap(),
+        sampler: negatives(&World::config().negatives, World::config().seed, &corpus).unwrap(),
         encoder: Encoder::new(&corpus, &world.vocabulary, LAYOUT).unwrap(),
         triples: corpus.triples,
     };

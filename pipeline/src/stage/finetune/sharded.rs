@@ -58,8 +58,11 @@ impl Sharded {
     ) -> anyhow::Result<Vec<Self>> {
         let folder = context.artifact("shards")?;
         let index = Index::read(folder)?;
-        let redraw =
-            asked.iter().any(|of| has_negatives(of.task)).then(|| source.redraw(context)).transpose()?;
+        let redraw = asked
+            .iter()
+            .any(|of| has_negatives(of.task))
+            .then(|| source.redraw(context, &index))
+            .transpose()?;
         let redraw = redraw.flatten();
         let sizes = Sizes { relations: index.relations.len(), tags: index.classes.len() };
         // Words are predicted as in pretraining, whatever names they are of: a step has one task, and one output for all.

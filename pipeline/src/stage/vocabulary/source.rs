@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use model::checkpoint::digests::VOCABULARY_FILES;
+use batch::family::VOCABULARY_FILES;
 use tasks::token::bpe;
 use tasks::token::encode::{self, Case};
+use tasks::token::folder as of_model;
 use tasks::token::rule::Said;
 
 use super::super::encoder::Base;
 use super::super::location::{self, Location, Place, Places};
 use super::{Config, Contradiction, FILE};
-use crate::bundle::vocabulary as of_model;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
@@ -143,7 +143,7 @@ impl Source {
     fn read(&self, path: &Path, said: Option<&Path>, case: Case) -> anyhow::Result<encode::Vocabulary> {
         if self.is_checked() {
             let said = said.map(Said::read).transpose()?.flatten();
-            return of_model::read(path, said.as_ref(), Some(case));
+            return Ok(of_model::read(path, said.as_ref(), Some(case))?);
         }
         let vocabulary = encode::Vocabulary::load(path, case)?;
         of_model::of_case(path, &vocabulary, Some(case))?;
@@ -155,7 +155,7 @@ impl Source {
     /// # Errors
     /// As [`of_model::belongs`].
     pub(crate) fn belongs(&self, vocabulary: &encode::Vocabulary, folder: &Path) -> anyhow::Result<()> {
-        if self.is_checked() { of_model::belongs(vocabulary, folder) } else { Ok(()) }
+        if self.is_checked() { Ok(of_model::belongs(vocabulary, folder)?) } else { Ok(()) }
     }
 }
 

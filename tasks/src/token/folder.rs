@@ -1,27 +1,29 @@
-//! The vocabulary in a model's folder, under the names that `transformers` gives it, and whether it is the one that is used.
+//! The vocabulary in a folder (a model's, shards'), under the names that `transformers` gives it, and whether it is the one that is used.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use base::whole::write_whole;
-use model::checkpoint::digests::VOCABULARY_FILES as FILES;
 use serde_json::{Value, json};
-use tasks::token::bpe;
-use tasks::token::encode::{Case, Vocabulary, names_of_special, one_file};
-use tasks::token::rule::{Rule, Said};
 
-/// What `AutoTokenizer` reads beside the vocabulary.
-pub(crate) use model::checkpoint::digests::TOKENIZER_FILE as CONFIG;
+pub use batch::family::TOKENIZER_FILE as CONFIG;
+use batch::family::VOCABULARY_FILES as FILES;
+
+use super::bpe;
+use super::encode::{Case, Vocabulary, names_of_special, one_file};
+use super::rule::{Rule, Said};
+use crate::Error;
 
 /// Entries with capitals that a lower-casing vocabulary may have; BERT's have none, and a cased one a third of all.
 const OUT_OF_REACH: f64 = 0.01;
 
-/// Puts a vocabulary, which lies at `path`, into a model's folder so that `transformers.AutoTokenizer` reads it alike. `most` is the number of
-/// positions.
+const CONFIG_DECIDES: &str = "let the config have its way with vocabulary.contradiction = \"config_decides\"";
+
+/// Puts a vocabulary, which lies at `path`, into a folder so that `transformers.AutoTokenizer` reads it alike. `most` is the number of
+/// positions, where a model has one.
 ///
 /// # Errors
 /// When a file cannot be read or written.
-pub(crate) fn add(folder: &Path, path: &Path, vocabulary: &Vocabulary, most: usize) -> anyhow::Result<()> {
+pub fn add(folder: &Path, path: &Path, vocabulary: &Vocabulary, most: Option<usize>) -> Result<(), Error> {
     let (is_json, rule) = (is_json(path), vocabulary.rule());
     write_whole(&folder.join(FILES[usize::from(!is_json)]), &one_file(path)?)?;
     let mut said = if is_json {
@@ -32,11 +34,14 @@ pub(crate) fn add(folder: &Path, path: &Path, vocabulary: &Vocabulary, most: usi
     } else {
         json!({"tokenizer_class": "BertTokenizer", "do_lower_case": rule.lowercase, "model_max_length": most})
     };
+    if let (None, Some(said)) = (most, said.as_object_mut()) {
+        said.shift_remove("model_max_length");
+    }
     if !is_json && rule != Rule::from(rule.case()) {
         said["strip_accents"] = rule.strip_accents.into();
         said["tokenize_chinese_chars"] = Value::from(rule.chinese);
     }
-    Ok(write_whole(&folder.join(CONFIG), &serde_json::to_vec_pretty(&said)?)?)
+    Ok(write_whole(&folder.join(CONFIG), format!("{said:#}").as_bytes())?)
 }
 
 fn is_json(vocabulary: &Path) -> bool {
@@ -53,17 +58,16 @@ fn is_one(path: &Path) -> bool {
 ///
 /// # Errors
 /// When there is none.
-pub(crate) fn find(folder: &Path) -> anyhow::Result<PathBuf> {
+pub fn find(folder: &Path) -> Result<PathBuf, Error> {
     let found = FILES.iter().map(|name| folder.join(name)).find(|path| is_one(path));
-    let found = found.with_context(|| {
-        format!(
-            "{}: none of {} is there; name the vocabulary with --vocabulary FILE",
-            folder.display(),
-            FILES.join(", ")
-        )
+    let found = found.ok_or_else(|| {
+        let problem = format!("none of {} is there", FILES.join(", "));
+        Error::at(folder, problem, "name the vocabulary (on the command line: --vocabulary FILE)")
     })?;
     // A pipe might never say anything.
-    anyhow::ensure!(found.is_file(), "{}: it is no regular file, expected a vocabulary", found.display());
+    if !found.is_file() {
+        return Err(Error::at(&found, "it is no regular file, expected a vocabulary", ""));
+    }
     Ok(found)
 }
 
@@ -71,7 +75,7 @@ pub(crate) fn find(folder: &Path) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// When it is damaged, or what is said of it differs.
-pub(crate) fn read(path: &Path, said: Option<&Said>, case: Option<Case>) -> anyhow::Result<Vocabulary> {
+pub fn read(path: &Path, said: Option<&Said>, case: Option<Case>) -> Result<Vocabulary, Error> {
     // As `BertTokenizer` has it where nothing is said.
     let mut rule = Rule::from(case.unwrap_or(Case::Uncased));
     if let Some(said) = said.filter(|_| !is_json(path)) {
@@ -83,12 +87,16 @@ pub(crate) fn read(path: &Path, said: Option<&Said>, case: Option<Case>) -> anyh
     }
     of_case(path, &vocabulary, case)?;
     let lost = vocabulary.out_of_reach();
-    anyhow::ensure!(
-        lost <= OUT_OF_REACH,
-        "{}: {:.0} % of the entries have capitals, which no text has once it is lower-cased, so it is the vocabulary of a cased model: set vocabulary.case = \"cased\" (of a model's folder: \"do_lower_case\": false in its {CONFIG}), or, if the config is to have its way, vocabulary.contradiction = \"config_decides\"",
-        path.display(),
-        100.0 * lost
-    );
+    if lost > OUT_OF_REACH {
+        let problem = format!(
+            "{:.0} % of the entries have capitals, which no text has once it is lower-cased, so it is the vocabulary of a cased model",
+            100.0 * lost
+        );
+        let remedy = format!(
+            "set vocabulary.case = \"cased\" (of a model's folder: \"do_lower_case\": false in its {CONFIG}), or, if the config is to have its way, vocabulary.contradiction = \"config_decides\""
+        );
+        return Err(Error::at(path, problem, remedy));
+    }
     Ok(vocabulary)
 }
 
@@ -96,26 +104,26 @@ pub(crate) fn read(path: &Path, said: Option<&Said>, case: Option<Case>) -> anyh
 ///
 /// # Errors
 /// When the two differ.
-pub(crate) fn of_case(path: &Path, vocabulary: &Vocabulary, case: Option<Case>) -> anyhow::Result<()> {
+pub fn of_case(path: &Path, vocabulary: &Vocabulary, case: Option<Case>) -> Result<(), Error> {
     let Some(case) = case else { return Ok(()) };
     let own = vocabulary.rule().case();
     let name = |case| if case == Case::Cased { "cased" } else { "uncased" };
-    anyhow::ensure!(
-        own == case,
-        "{}: its own normaliser makes texts {:?}, but vocabulary.case = {:?}: set it to {:?}; a tokenizer.json brings its own rule, so for another name the model's vocab.txt",
-        path.display(),
-        name(own),
-        name(case),
-        name(own)
+    if own == case {
+        return Ok(());
+    }
+    let (own, case) = (name(own), name(case));
+    let problem = format!("its own normaliser makes texts {own:?}, but vocabulary.case = {case:?}");
+    let remedy = format!(
+        "set it to {own:?}; a tokenizer.json brings its own rule, so for another name the model's vocab.txt"
     );
-    Ok(())
+    Err(Error::at(path, problem, remedy))
 }
 
 /// Refuses a vocabulary that is not that of the model in `folder`, as far as the folder says what its own is.
 ///
 /// # Errors
 /// When tokens or the rule of texts differ, or the folder's files cannot be read.
-pub(crate) fn belongs(vocabulary: &Vocabulary, folder: &Path) -> anyhow::Result<()> {
+pub fn belongs(vocabulary: &Vocabulary, folder: &Path) -> Result<(), Error> {
     if let Some(said) = Said::read(&folder.join(CONFIG))? {
         said.check(vocabulary.rule())?;
     }
@@ -125,24 +133,34 @@ pub(crate) fn belongs(vocabulary: &Vocabulary, folder: &Path) -> anyhow::Result<
         if let Some(id) = own.differs(vocabulary) {
             let name =
                 |of: &Vocabulary| of.token(id).map_or("nothing".to_owned(), |token| format!("{token:?}"));
-            anyhow::bail!(
-                "{}: id {id} is {} there and {} in the vocabulary that is used: name the model's own (vocabulary.file), or let the config have its way with vocabulary.contradiction = \"config_decides\"",
-                path.display(),
+            let problem = format!(
+                "id {id} is {} there and {} in the vocabulary that is used",
                 name(&own),
                 name(vocabulary)
             );
+            return Err(Error::at(
+                &path,
+                problem,
+                format!("name the model's own (vocabulary.file), or {CONFIG_DECIDES}"),
+            ));
         }
-        anyhow::ensure!(
-            own.spells_as(vocabulary),
-            "{}: its merges, or add_prefix_space, are not those of the vocabulary that is used, which would spell words otherwise than the model learned them: name this file (vocabulary.file), or let the config have its way with vocabulary.contradiction = \"config_decides\"",
-            path.display()
-        );
+        if !own.spells_as(vocabulary) {
+            let problem = "its merges, or add_prefix_space, are not those of the vocabulary that is used, which would spell words otherwise than the model learned them";
+            return Err(Error::at(
+                &path,
+                problem,
+                format!("name this file (vocabulary.file), or {CONFIG_DECIDES}"),
+            ));
+        }
         let (own, used) = (own.rule(), vocabulary.rule());
-        anyhow::ensure!(
-            own == used,
-            "{}: the model's tokenizer has {own:?}, and the vocabulary that is used {used:?}: it would read other tokens than it was trained on; set vocabulary.case, or name this file (vocabulary.file), or let the config have its way with vocabulary.contradiction = \"config_decides\"",
-            path.display()
-        );
+        if own != used {
+            let problem = format!(
+                "the model's tokenizer has {own:?}, and the vocabulary that is used {used:?}: it would read other tokens than it was trained on"
+            );
+            let remedy =
+                format!("set vocabulary.case, or name this file (vocabulary.file), or {CONFIG_DECIDES}");
+            return Err(Error::at(&path, problem, remedy));
+        }
     }
     Ok(())
 }
@@ -151,7 +169,7 @@ pub(crate) fn belongs(vocabulary: &Vocabulary, folder: &Path) -> anyhow::Result<
 ///
 /// # Errors
 /// When there is none, or it is damaged, or what is said of it differs.
-pub(crate) fn of_folder(folder: &Path, given: Option<&Path>) -> anyhow::Result<Vocabulary> {
+pub fn of_folder(folder: &Path, given: Option<&Path>) -> Result<Vocabulary, Error> {
     let path = match given {
         Some(path) => path.to_owned(),
         None => find(folder)?,
