@@ -1,5 +1,6 @@
 //! Encoders in and out as Hugging Face folders: `config.json` and `model.safetensors`.
 
+pub(crate) mod classifier;
 mod config_file;
 pub mod digests;
 pub(crate) mod error;
@@ -27,6 +28,7 @@ use crate::encoder::embedding::{POSITION, TOKEN};
 use crate::encoder::{Encoder, pool};
 use crate::params::OUTPUTS;
 use crate::params::{self, Params};
+use classifier::Classifier;
 use stored::Stored;
 pub use swap::remove_leftovers;
 pub use whole::read_settings;
@@ -88,8 +90,13 @@ pub(crate) fn load_verified(dir: &Path, device: &Device) -> Result<(Checkpoint, 
     let mut config = config_file::read(&dir.join(CONFIG_FILE))?;
     let (path, stored) = weights(dir)?;
     let (mut origins, mut left_out) = (BTreeMap::new(), vec![]);
+    let has_own_pooler = stored.names().any(|name| name.starts_with(classifier::OWN));
     for name in stored.names() {
-        let Some(known) = names::encoder_name(name) else {
+        let known = names::encoder_name(name);
+        // What stands in the place of the encoder's own pooler is a part of the output.
+        let known =
+            known.filter(|known| !has_own_pooler || !pool::has(known) || name.starts_with(classifier::OWN));
+        let Some(known) = known else {
             left_out.push(name.to_owned());
             continue;
         };
@@ -167,7 +174,16 @@ pub fn save<'a>(
     config: &Config,
     tensors: impl Iterator<Item = (&'a str, &'a Tensor)>,
 ) -> Result<(), Error> {
-    config_file::write(&dir.join(CONFIG_FILE), config)?;
+    save_as(dir, config, None, tensors)
+}
+
+fn save_as<'a>(
+    dir: &Path,
+    config: &Config,
+    classifier: Option<&Classifier>,
+    tensors: impl Iterator<Item = (&'a str, &'a Tensor)>,
+) -> Result<(), Error> {
+    config_file::write(&dir.join(CONFIG_FILE), config, classifier)?;
     let mut tensors: Vec<(&str, Cow<'_, Tensor>)> =
         tensors.map(|(name, tensor)| (name, Cow::Borrowed(tensor))).collect();
     if published::unused_positions(config) > 0 {
@@ -184,16 +200,17 @@ pub fn save<'a>(
 
 /// Writes a finished training so that it takes the place of whatever checkpoint lies in `dir` as a whole: the encoder as [`save`] does, the
 /// outputs, whose names begin with `outputs.`, in [`OUTPUTS_WEIGHTS_FILE`], `index` in [`OUTPUTS_FILE`], and the digests of all in
-/// [`digests::DIGESTS_FILE`].
+/// [`digests::DIGESTS_FILE`]. `classifier` is the output as `transformers` has it, where it has it.
 pub(crate) fn save_finished(
     dir: &Path,
     config: &Config,
     params: &Params,
+    classifier: Option<&Classifier>,
     index: &Value,
 ) -> Result<(), Error> {
     swap::replace(dir, |work| {
-        let named = named(config, params);
-        save(work, config, named.iter().map(|(name, tensor)| (name.as_str(), *tensor)))?;
+        let named = named(config, params, classifier);
+        save_as(work, config, classifier, named.iter().map(|(name, tensor)| (name.as_str(), *tensor)))?;
         let outputs = params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(OUTPUTS)?, tensor)));
         whole::write_tensors(&work.join(OUTPUTS_WEIGHTS_FILE), outputs)?;
         whole::write_json(&work.join(OUTPUTS_FILE), index)?;
@@ -202,17 +219,63 @@ pub(crate) fn save_finished(
 }
 
 /// The encoder's parameters as `BertModel` or `RobertaModel` has them; where there is an output of masked words, with it and as `BertForMaskedLM` or
-/// `RobertaForMaskedLM` has them.
-fn named<'p>(config: &Config, params: &'p Params) -> BTreeMap<String, &'p Tensor> {
+/// `RobertaForMaskedLM` has them; where there is a classifier, with it and as its class has them.
+fn named<'p>(
+    config: &Config,
+    params: &'p Params,
+    classifier: Option<&'p Classifier>,
+) -> BTreeMap<String, &'p Tensor> {
     let outputs = params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(OUTPUTS)?, tensor)));
     let of_masked = outputs.filter_map(|(name, tensor)| {
         Some((masked_lm::published_name(name, config.family)?.to_owned(), tensor))
     });
     let mut named: BTreeMap<String, &Tensor> = of_masked.collect();
+    named.extend(
+        classifier.iter().flat_map(|of| of.tensors.iter().map(|(name, tensor)| (name.clone(), tensor))),
+    );
     let prefix = if named.is_empty() { "" } else { published::of(config.family).prefix };
+    let moved = classifier.is_some_and(|of| of.has_pooler);
     let encoder = params.iter().filter(|(name, _)| !name.starts_with(OUTPUTS));
-    named.extend(encoder.map(|(name, tensor)| (format!("{prefix}{name}"), tensor)));
+    named.extend(encoder.map(|(name, tensor)| {
+        let prefix = if moved && pool::has(name) { classifier::OWN } else { prefix };
+        (format!("{prefix}{name}"), tensor)
+    }));
     named
+}
+
+/// What `transformers` loads the output of a folder as, behind `AutoModelFor`; nothing where it has no class for it.
+///
+/// # Errors
+/// When its `config.json` cannot be read.
+pub fn loaded_as(dir: &Path) -> Result<Option<String>, Error> {
+    let config = json(&dir.join(CONFIG_FILE))?;
+    let class = config["architectures"][0].as_str().and_then(|name| name.split_once("For"));
+    Ok(class.map(|(_, class)| class.to_owned()))
+}
+
+fn json(path: &Path) -> Result<Value, Error> {
+    serde_json::from_slice(&read_settings(path)?).map_err(|source| error::json(path, &source))
+}
+
+/// Says in the `config.json` of a folder how the classes of its output are called and, of whole rows, what kind of problem it is (`id2label` and
+/// `problem_type` of `transformers`). Does nothing where `transformers` has no class for the output.
+///
+/// # Errors
+/// When a file has changed since it was written, or cannot be read or written.
+pub fn name_classes(dir: &Path, names: &[String], problem: Option<&str>) -> Result<(), Error> {
+    if !loaded_as(dir)?.is_some_and(|class| class.ends_with("Classification")) {
+        return Ok(());
+    }
+    let path = dir.join(CONFIG_FILE);
+    let mut config = json(&path)?;
+    let of_names = || names.iter().enumerate();
+    config["id2label"] =
+        of_names().map(|(class, name)| (class.to_string(), Value::from(name.as_str()))).collect();
+    config["label2id"] = of_names().map(|(class, name)| (name.clone(), Value::from(class))).collect();
+    if let Some(problem) = problem {
+        config["problem_type"] = problem.into();
+    }
+    digests::rewrite(dir, CONFIG_FILE, format!("{config:#}\n").as_bytes())
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::attention::label;
-use crate::checkpoint::{self, masked_lm};
+use crate::checkpoint::{self, classifier, masked_lm};
 use crate::encoder::Encoder;
 use crate::head::slices::listed;
 use crate::optim::head_mask::HeadMask;
@@ -258,7 +258,11 @@ impl Trainer {
             gates: self.setup.gates.clone(),
         };
         let index = state::to_json(&dir.join(checkpoint::OUTPUTS_FILE), &index)?;
-        checkpoint::save_finished(dir, &self.setup.encoder, &self.params, &index)
+        let classifier = match self.setup.gates {
+            None => classifier::of(&self.setup.outline, &self.setup.encoder, &self.params)?,
+            Some(_) => None,
+        };
+        checkpoint::save_finished(dir, &self.setup.encoder, &self.params, classifier.as_ref(), &index)
     }
 }
 

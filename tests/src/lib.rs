@@ -345,6 +345,31 @@ pub fn python(script: &str, out: &Path) {
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&text));
 }
 
+/// Asks `transformers` with a fine-tuned folder what `engraft predict` was asked, the lines of `asked`, and compares; skipped where `ENGRAFT_TORCH` names
+/// no Python.
+///
+/// # Panics
+/// When an answer differs.
+pub fn at_home(model: &Path, asked: &Path, said: &str) {
+    #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
+    let Some(python) = std::env::var_os("ENGRAFT_TORCH") else {
+        skipped("ENGRAFT_TORCH does not name a Python with tests/python/requirements-torch.txt");
+        return;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/at_home.py");
+    let answers = asked.with_extension("said");
+    if let Err(error) = base::whole::write_whole(&answers, said.as_bytes()) {
+        unreachable_start(&error);
+    }
+    match Command::new(python).arg(script).arg(model).arg(asked).arg(&answers).output() {
+        Ok(ran) => {
+            let text = [ran.stdout, ran.stderr].concat();
+            assert!(ran.status.success(), "{}: {}", model.display(), String::from_utf8_lossy(&text));
+        }
+        Err(error) => unreachable_start(&error),
+    }
+}
+
 /// Says that a test did not run because of what is not there.
 #[allow(clippy::print_stdout, reason = "a skipped test must say so")]
 pub fn skipped(why: &str) {

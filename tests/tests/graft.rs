@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use engraft_tests::{Engraft, artifacts, json};
+use engraft_tests::{Engraft, artifacts, at_home, json};
 use serde_json::Value;
 
 /// Beside the settings that all tests of it have.
@@ -227,8 +227,12 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
         let asked = lines.display().to_string();
         let verb = [&[verb, model, &asked][..], more].concat();
         let said = Engraft::plain(&verb, folder.path()).ok();
+        if verb[0] == "predict" && more.is_empty() {
+            at_home(Path::new(model), &lines, &said);
+        }
         said.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
     };
+    ask("predict", &model("finetune-base-diagnoses-1"), &[]);
     let said = ask("predict", &model("finetune-base-diagnoses-1"), &["--top", "2"]);
     assert_eq!((said.len(), &said[0]["id"]), (2, &Value::from(7)));
     assert_eq!(said[0]["shares"].as_object().unwrap().len(), 2);

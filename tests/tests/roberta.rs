@@ -9,7 +9,7 @@ use std::process::Command;
 use base::whole::write_whole;
 use batch::rows::Rows;
 use candle_core::Device;
-use engraft_tests::{Engraft, json, json_lines};
+use engraft_tests::{Engraft, at_home, json, json_lines};
 use model::fill::Filler;
 use serde_json::Value;
 use tasks::downstream::encode::{Cut, Frame, Framed};
@@ -134,6 +134,16 @@ fn a_published_roberta_is_read_trained_and_given_back() {
     let config = root.join("roberta.toml");
     let run = |verb: &[&str]| Engraft::plain(verb, &out).arg("--config").arg(&config);
     run(&["run", "finetune-base-questions-1", "finetune-kam-entailed-1", "retrain"]).ok();
+    let asked = root.join("asked.jsonl");
+    write_whole(&asked, b"{\"text\": \"fever and a cough\"}\n{\"text\": \"What treats asthma?\"}\n").unwrap();
+    for pooling in ["cls", "learned_pooler"] {
+        let set = format!("finetune.pooling={pooling}");
+        run(&["run", "finetune-base-questions-1"]).set(&set).ok();
+        let model = out.join("finetune-base-questions-1/model");
+        let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
+        at_home(&model, &asked, &Engraft::plain(&verb, root).ok());
+    }
+    run(&["run", "finetune-base-questions-1"]).ok();
     for stage in ["finetune-base-questions-1", "retrain"] {
         let model = out.join(stage).join("model");
         let found = vectors(&model, &case, &root.join("again"), &[]);

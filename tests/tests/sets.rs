@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use engraft_tests::{Engraft, artifacts, assert_same, json, json_lines};
+use engraft_tests::{Engraft, artifacts, assert_same, at_home, json, json_lines};
 use serde_json::Value;
 
 mod choices;
@@ -158,7 +158,14 @@ fn classes_of_the_released_codes_are_learned_scored_and_asked() {
         assert_eq!(table.contains("best of the looks at test"), on_test, "{table}");
         let model = out.join("finetune-base-tags-1/model").display().to_string();
         let verb = ["predict", &model, asked.to_str().unwrap()];
-        let answer: Value = serde_json::from_str(&Engraft::plain(&verb, folder).ok()).unwrap();
+        let said = Engraft::plain(&verb, folder).ok();
+        let lines = folder.join("asked.jsonl");
+        base::whole::write_whole(&lines, b"{\"text\": \"often warfarin warfarins fever\"}\n").unwrap();
+        // The other one hears the last subword, and decodes by which entity is open.
+        if !on_test {
+            at_home(Path::new(&model), &lines, &said);
+        }
+        let answer: Value = serde_json::from_str(&said).unwrap();
         let found: Vec<&str> =
             answer["entities"].as_array().unwrap().iter().map(|of| of["text"].as_str().unwrap()).collect();
         assert_eq!(found, ["warfarin warfarins"], "{answer}");

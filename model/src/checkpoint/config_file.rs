@@ -6,6 +6,7 @@ use base::read::ReadError;
 use batch::family::Family;
 use serde_json::{Map, Value, json};
 
+use super::classifier::Classifier;
 use super::published::{self, FAMILIES};
 use super::{error, whole};
 use crate::Error;
@@ -94,11 +95,13 @@ fn family(path: &Path, fields: &Map<String, Value>) -> Result<Family, Error> {
     Ok(family)
 }
 
-pub(crate) fn write(path: &Path, config: &Config) -> Result<(), Error> {
+/// `classifier` is the output that the file of weights has besides the encoder.
+pub(crate) fn write(path: &Path, config: &Config, classifier: Option<&Classifier>) -> Result<(), Error> {
     let json = |source: serde_json::Error| error::json(path, &source);
     let mut fields = Map::new();
     let published = published::of(config.family);
-    fields.insert("architectures".to_owned(), json!([published.architectures[0]]));
+    let architecture = classifier.map_or(published.architectures[0], |of| &of.architecture);
+    fields.insert("architectures".to_owned(), json!([architecture]));
     fields.insert("model_type".to_owned(), published.model_type.into());
     for (field, value) in FIXED {
         fields.insert(field.to_owned(), serde_json::from_str(value).map_err(json)?);
@@ -108,6 +111,9 @@ pub(crate) fn write(path: &Path, config: &Config) -> Result<(), Error> {
     }
     let positions = config.max_position_embeddings + published::unused_positions(config);
     fields.insert("max_position_embeddings".to_owned(), positions.into());
+    if let Some(classifier) = classifier {
+        fields.insert("classifier_dropout".to_owned(), classifier.dropout.into());
+    }
     let mut text = serde_json::to_vec_pretty(&fields).map_err(json)?;
     text.push(b'\n');
     whole::write(path, &text)
@@ -128,7 +134,7 @@ mod tests {
     fn fields_left_out_have_their_documented_values() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.json");
-        write(&path, &tiny()).unwrap();
+        write(&path, &tiny(), None).unwrap();
         let mut fields: Map<String, Value> = serde_json::from_slice(&whole::read(&path).unwrap()).unwrap();
         for name in ["layer_norm_eps", "initializer_range", "position_embedding_type", "architectures"] {
             fields.remove(name);

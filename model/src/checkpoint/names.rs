@@ -1,5 +1,6 @@
 //! The names under which published files keep what this encoder needs.
 
+use super::classifier::OWN;
 use super::published::{self, FAMILIES};
 
 /// Endings of TensorFlow's layer norms, and the usual ones.
@@ -15,7 +16,8 @@ const POSITION_IDS: &str = "embeddings.position_ids";
 /// The encoder's name of a parameter in a file, `None` for what belongs to an output.
 pub(crate) fn encoder_name(name: &str) -> Option<String> {
     let prefixes = FAMILIES.map(|family| published::of(family).prefix);
-    let inner = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+    let prefixes = prefixes.into_iter().chain([OWN]);
+    let inner = prefixes.into_iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
     if inner == POSITION_IDS || OUTPUTS.iter().any(|output| name.starts_with(output)) {
         return None;
     }
@@ -34,6 +36,7 @@ mod tests {
         let norm = "bert.encoder.layer.0.output.LayerNorm.gamma";
         assert_eq!(mapped(norm).as_deref(), Some("encoder.layer.0.output.LayerNorm.weight"));
         assert_eq!(mapped("embeddings.LayerNorm.beta").as_deref(), Some("embeddings.LayerNorm.bias"));
+        assert_eq!(mapped("engraft.pooler.dense.bias").as_deref(), Some("pooler.dense.bias"));
         assert_eq!(mapped("roberta.pooler.dense.bias").as_deref(), Some("pooler.dense.bias"));
         assert_eq!(mapped("cls.predictions.bias").or(mapped("lm_head.layer_norm.bias")), None);
         assert_eq!(mapped("bert.embeddings.position_ids"), None);

@@ -148,8 +148,9 @@ fn silent_05_a_finished_training_carries_digests_that_loading_checks() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::fresh(&Encoder::specs(&tiny()), 3, &Device::Cpu).unwrap();
     let model = dir.path().join("model");
-    let save =
-        |seed: u64| save_finished(&model, &tiny(), &params, &serde_json::json!({ "seed": seed })).unwrap();
+    let save = |seed: u64| {
+        save_finished(&model, &tiny(), &params, None, &serde_json::json!({ "seed": seed })).unwrap();
+    };
     save(1);
     load(&model, &Device::Cpu).unwrap();
     whole::write(&model.join("vocab.txt"), b"[PAD]\n").unwrap();

@@ -54,7 +54,6 @@ pub(crate) fn pooler_specs(config: &Config) -> [Spec; 2] {
 }
 
 /// Whether a parameter is BERT's pooler's.
-#[cfg(feature = "cuda")]
 pub(crate) fn has(name: &str) -> bool {
     name.starts_with(POOLER)
 }

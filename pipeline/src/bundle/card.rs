@@ -30,6 +30,8 @@ pub(crate) enum Kind {
         tasks: Vec<Said>,
         /// What its attention has that `transformers` does not know; nothing of a plain BERT.
         attention: Option<&'static str>,
+        /// What `transformers` loads it as, last layer and all: `SequenceClassification`, `TokenClassification` or `QuestionAnswering`.
+        class: Option<String>,
     },
 }
 
@@ -157,6 +159,14 @@ impl Card {
         if self.kind == Kind::Encoder {
             yaml.push_str("pipeline_tag: feature-extraction\n");
         }
+        if let Kind::Tasks { class: Some(class), .. } = &self.kind {
+            let tag = match class.as_str() {
+                "TokenClassification" => "token-classification",
+                "QuestionAnswering" => "question-answering",
+                _ => "text-classification",
+            };
+            put(&mut yaml, format_args!("pipeline_tag: {tag}\n"));
+        }
         let tests: Vec<&Scored> = self.scores.iter().filter(|score| score.part == "test").collect();
         if !tests.is_empty() {
             put(&mut yaml, format_args!("model-index:\n- name: {}\n  results:\n", quoted(&self.stage)));
@@ -185,21 +195,28 @@ impl Card {
                  ```sh\nengraft encode FOLDER texts.txt > vectors.jsonl\n```\n\n```toml\n[encoder]\nfrom = \"checkpoint\"\npath = \"FOLDER\"\n```\n\n"
                 ),
             ),
-            Kind::Tasks { tasks, attention } => {
+            Kind::Tasks { tasks, attention, class } => {
                 put(
                     text,
                     format_args!(
                         "`FOLDER` is the folder of this file. With engraft, one answer a line:\n\n```sh\nengraft predict FOLDER texts.txt\n```\n\n"
                     ),
                 );
-                match attention {
-                    None => put(
+                match (attention, class) {
+                    (None, Some(class)) => put(
+                        text,
+                        format_args!(
+                            "With transformers, the last layer included, which answers as engraft does (in float32 and bfloat16):\n\n```python\n{}\n```\n\n",
+                            load.replace("AutoModel", &format!("AutoModelFor{class}"))
+                        ),
+                    ),
+                    (None, None) => put(
                         text,
                         format_args!(
                             "transformers loads the encoder; the task heads (`outputs.safetensors`, described by `outputs.json`) are engraft's:\n\n```python\n{load}\n```\n\n"
                         ),
                     ),
-                    Some(attention) => put(
+                    (Some(attention), _) => put(
                         text,
                         format_args!(
                             "Its attention is {attention}, which transformers does not know: load it with engraft.\n\n"
@@ -326,7 +343,7 @@ mod tests {
             Said { name: HOSTILE.to_owned(), says: "one class", classes: vec![HOSTILE.to_owned(); 30] };
         Card {
             stage: "finetune-base-ner-1".to_owned(),
-            kind: Kind::Tasks { tasks: vec![said], attention: None },
+            kind: Kind::Tasks { tasks: vec![said], attention: None, class: None },
             scores: vec![scored("dev"), scored("test")],
             began_with: Some(("retrain".to_owned(), body(&encoder().text()))),
             ..encoder()
@@ -362,9 +379,13 @@ mod tests {
 
     #[test]
     fn an_attention_of_its_own_is_not_offered_to_transformers() {
-        let kind = Kind::Tasks { tasks: vec![], attention: Some("KAM-BERT's") };
+        let kind = Kind::Tasks { tasks: vec![], attention: Some("KAM-BERT's"), class: None };
         let text = Card { kind, ..tuned() }.text();
         assert!(text.contains("Its attention is KAM-BERT's") && !text.contains("AutoModel"));
+        let class = Some("TokenClassification".to_owned());
+        let text = Card { kind: Kind::Tasks { tasks: vec![], attention: None, class }, ..tuned() }.text();
+        assert!(text.contains("import AutoModelForTokenClassification, AutoTokenizer"), "{text}");
+        assert!(text.contains("pipeline_tag: token-classification"), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use base::whole::write_whole;
-use engraft_tests::{Engraft, json, json_lines};
+use engraft_tests::{Engraft, at_home, json, json_lines};
 use serde_json::{Value, json as object};
 
 const DRUGS: [&str; 4] = ["aspirin", "ibuprofen", "warfarin", "metformin"];
@@ -111,6 +111,31 @@ fn engraft(verb: &[&str], folder: &Path) -> Engraft {
     Engraft::own(verb, &folder.join("spans.toml"), &folder.join("out"))
 }
 
+/// Passages of one row.
+fn read_alike_by_transformers(folder: &Path, model: &Path) {
+    let short = folder.join("short.jsonl");
+    let lines = ["people rest at home", "a cough is treated"]
+        .map(|pair| object!({ "text": "which drug", "pair": pair }).to_string());
+    write_whole(&short, lines.join("\n").as_bytes()).unwrap();
+    let said = engraft(&["predict", model.to_str().unwrap(), short.to_str().unwrap()], folder).ok();
+    at_home(model, &short, &said);
+}
+
+fn what_is_wrong_is_named(folder: &Path, model: &Path) {
+    let alone = folder.join("alone.jsonl");
+    write_whole(&alone, b"{\"text\": \"which drug\"}\n").unwrap();
+    let refused =
+        engraft(&["predict", model.to_str().unwrap(), alone.to_str().unwrap()], folder).output().text();
+    assert!(
+        refused.contains("line 1: there is no `pair`, in which the answer to `text` is looked for"),
+        "{refused}"
+    );
+    let half = engraft(&["plan"], folder).set("finetune.spans.overlap=10").output().text();
+    assert!(half.contains("finetune.spans.overlap is 10, expected below 10"), "{half}");
+    let measure = engraft(&["plan"], folder).set("benchmarks.squad.set.measure=accuracy").output().text();
+    assert!(measure.contains("answer_f1 or exact_match of spans"), "{measure}");
+}
+
 #[test]
 fn answers_in_passages_are_learned_and_asked() {
     let folder = tempfile::tempdir().unwrap();
@@ -162,18 +187,8 @@ fn answers_in_passages_are_learned_and_asked() {
         none += usize::from(said["answer"].is_null());
     }
     assert!(none > 0 && none < said.len());
-    let alone = folder.join("alone.jsonl");
-    write_whole(&alone, b"{\"text\": \"which drug\"}\n").unwrap();
-    let refused =
-        engraft(&["predict", model.to_str().unwrap(), alone.to_str().unwrap()], folder).output().text();
-    assert!(
-        refused.contains("line 1: there is no `pair`, in which the answer to `text` is looked for"),
-        "{refused}"
-    );
-    let half = engraft(&["plan"], folder).set("finetune.spans.overlap=10").output().text();
-    assert!(half.contains("finetune.spans.overlap is 10, expected below 10"), "{half}");
-    let measure = engraft(&["plan"], folder).set("benchmarks.squad.set.measure=accuracy").output().text();
-    assert!(measure.contains("answer_f1 or exact_match of spans"), "{measure}");
+    read_alike_by_transformers(folder, &model);
+    what_is_wrong_is_named(folder, &model);
 }
 
 #[test]

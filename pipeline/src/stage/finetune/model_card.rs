@@ -66,10 +66,12 @@ impl Tuned<'_> {
             Attending::Labels(..) => Some("label-embedding attention"),
             Attending::Knowledge(..) => Some("knowledge-assisted attention (KAM-BERT)"),
         });
+        let folder = context.out().join(MODEL);
+        let class = model::checkpoint::loaded_as(&folder)?;
         let card = Card {
             stage: self.stage.to_owned(),
-            kind: Kind::Tasks { tasks, attention },
-            sizes: model::checkpoint::sizes(&context.out().join(MODEL))?,
+            kind: Kind::Tasks { tasks, attention, class },
+            sizes: model::checkpoint::sizes(&folder)?,
             trained,
             scores: results,
             began_with: Some(card::of_base(self.base, context)?),
