@@ -67,6 +67,11 @@ bench-stream DATA PYTHON="python3" MOSAIC="python3" OUT="out/bench-stream":
     target/release/engraft --out {{OUT}}/real --config {{OUT}}/real.toml --data {{DATA}} run shards
     {{PYTHON}} benches/stream.py target/release/bench {{OUT}}/world/shards {{OUT}}/real/shards --mosaic {{MOSAIC}}
 
+# Shards as batches in Python: the wheel beside `datasets` and MosaicML Streaming, in one run (PYTHON needs benches/requirements.txt and the
+# wheel of `scripts/wheel.sh`, MOSAIC mosaicml-streaming; SHARDS a folder of shards).
+bench-python SHARDS PYTHON="python3" MOSAIC="":
+    {{PYTHON}} benches/python.py {{SHARDS}} {{ if MOSAIC == "" { "" } else { "--mosaic " + MOSAIC } }}
+
 # A Metathesaurus of 20 M relations to canonical triples beside DuckDB, in one run (some 6 GB of invented data in a temporary folder).
 bench-kg PYTHON="python3":
     cargo build --release --workspace --bin bench

@@ -34,6 +34,7 @@ mod parity_pmi;
 mod parity_samples;
 mod parity_transformers;
 mod plan_run;
+mod python;
 mod query;
 mod rank;
 mod ranks;

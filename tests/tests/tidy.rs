@@ -10,7 +10,7 @@ const LINES: usize = 400;
 
 /// Crates and what each must not name. The order is the order of the rooms: pipeline -> tasks -> text -> kg -> base, tasks -> store, and model beside
 /// tasks, which share batch.
-const UPWARD: [(&str, &[&str]); 11] = [
+const UPWARD: [(&str, &[&str]); 12] = [
     (
         "base",
         &[
@@ -35,6 +35,7 @@ const UPWARD: [(&str, &[&str]); 11] = [
     ("tasks/text/src", &["batch", "store", "tasks", "model", "engraft", "candle_core"]),
     ("tasks", &["model", "engraft", "candle_core"]),
     ("model/src", &["kg", "store", "tasks", "text", "engraft", "arrow_array", "parquet"]),
+    ("python/src", &["text", "model", "engraft", "report", "world", "candle_core", "arrow_array", "parquet"]),
     ("pipeline/world", &["batch", "kg", "store", "tasks", "model", "engraft", "report"]),
     ("pipeline/query", &["batch", "kg", "store", "tasks", "text", "model", "engraft", "report", "world"]),
     ("pipeline/report", &["batch", "store", "tasks", "text", "model", "engraft", "world"]),

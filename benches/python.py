@@ -1,0 +1,150 @@
+"""Shards as batches of NumPy arrays in Python: engraft's wheel beside `datasets` and MosaicML Streaming, in one run.
+
+Usage: python.py SHARDS [--mosaic PYTHON] [--task TASK] [--items 32 256]
+This Python needs benches/requirements.txt and the package `engraft` (scripts/wheel.sh), that of --mosaic `mosaicml-streaming`. All give the rows of
+the task's training part once, in shuffled order where the reader shuffles, as `input_ids` and `attention_mask` padded to the longest row of a batch,
+and the labels. Readers take turns, each in a process of its own; speeds are rows per second of the processor, opening and importing left out, medians
+of three. Prints a table in Markdown.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+RUNS = 3
+PEERS = Path(__file__).resolve().parent
+
+
+def padded(rows, labels):
+    """What a collate function does: two matrices, and the labels as they are or padded, too."""
+    import numpy as np
+
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    inside = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.zeros(inside.shape, np.int32)
+    ids[inside] = np.concatenate(rows)
+    if np.ndim(labels[0]) == 0:
+        return ids, inside.astype(np.int32), np.asarray(labels, np.int64)
+    answers = np.full(inside.shape, -100, np.int64)
+    answers[inside] = np.concatenate(labels)
+    return ids, inside.astype(np.int32), answers
+
+
+def of_engraft(shards, task, items):
+    import engraft
+
+    stream = engraft.Stream(shards, items=items, negatives="stored")
+    return lambda: sum(len(batch["labels"]) for step in stream for batch in step.values())
+
+
+def of_datasets(shards, task, items, by_row):
+    sys.path.insert(0, str(PEERS))
+    from stream_peer import names, streamed
+
+    ids, answer = names(task)
+    dataset = streamed(shards, task).shuffle(seed=1, buffer_size=10_000)
+
+    def batches():
+        if by_row:
+            held = []
+            for row in dataset:
+                held.append(row)
+                if len(held) == items:
+                    yield [row[ids] for row in held], [row[answer] for row in held]
+                    held = []
+            if held:
+                yield [row[ids] for row in held], [row[answer] for row in held]
+            return
+        for batch in dataset.with_format("numpy").iter(batch_size=items):
+            yield list(batch[ids]), list(batch[answer])
+
+    def read():
+        return sum(len(padded(rows, labels)[0]) for rows, labels in batches())
+
+    return read
+
+
+def of_mosaic(folder, task, items):
+    sys.path.insert(0, str(PEERS))
+    from stream_peer import names
+    from streaming import StreamingDataset
+
+    ids, answer = names(task)
+    dataset = StreamingDataset(local=str(folder), shuffle=True, batch_size=items)
+
+    def read():
+        held, count = [], 0
+        for row in dataset:
+            held.append(row)
+            if len(held) == items:
+                count += len(padded([row[ids] for row in held], [row[answer] for row in held])[0])
+                held = []
+        return count + (len(padded([row[ids] for row in held], [row[answer] for row in held])[0]) if held else 0)
+
+    return read
+
+
+def one(reader, shards, task, items):
+    """One reading, in a process of its own."""
+    kinds = {
+        "engraft": lambda: of_engraft(shards, task, items),
+        "datasets-batches": lambda: of_datasets(shards, task, items, False),
+        "datasets-rows": lambda: of_datasets(shards, task, items, True),
+        "mosaic": lambda: of_mosaic(shards, task, items),
+    }
+    read = kinds[reader]()
+    began = time.process_time()
+    rows = read()
+    print(json.dumps({"rows": rows, "processor": time.process_time() - began}), flush=True)
+
+
+def said(python, reader, shards, task, items):
+    command = [python, __file__, "--reader", reader, shards, "--task", task, "--items", items]
+    ran = subprocess.run([str(word) for word in command], check=False, capture_output=True, text=True)
+    if not ran.stdout:
+        sys.exit(f"{reader}: {ran.stderr}")
+    found = json.loads(ran.stdout.splitlines()[-1])
+    return found["rows"] / found["processor"], found["rows"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("shards", type=Path)
+    parser.add_argument("--mosaic", type=Path)
+    parser.add_argument("--task", default="relation")
+    parser.add_argument("--items", type=int, nargs="+", default=[32, 256])
+    parser.add_argument("--reader")
+    given = parser.parse_args()
+    if given.reader:
+        return one(given.reader, given.shards, given.task, given.items[0])
+    print("| reader | items | rows | rows per second of the processor | engraft is faster by |\n|---|--:|--:|--:|--:|")
+    with tempfile.TemporaryDirectory() as work:
+        if given.mosaic:
+            to_mds = [given.mosaic, PEERS / "stream_peer.py", "to-mds", given.task, given.shards, f"{work}/mds"]
+            subprocess.run([str(word) for word in to_mds], check=True, capture_output=True)
+        for items in given.items:
+            readers = [("engraft, all tasks of a step", sys.executable, "engraft", given.shards), ("`datasets`, batches of arrays", sys.executable, "datasets-batches", given.shards), ("`datasets`, row by row", sys.executable, "datasets-rows", given.shards)]
+            if given.mosaic:
+                readers.append(("MosaicML Streaming, row by row", given.mosaic, "mosaic", Path(work) / "mds"))
+            found = {}
+            for _ in range(RUNS):
+                for name, *how in readers:
+                    found.setdefault(name, []).append(said(*how, given.task, items))
+            ours = statistics.median(speed for speed, _ in found["engraft, all tasks of a step"])
+            for name, runs in found.items():
+                speed = statistics.median(speed for speed, _ in runs)
+                print(f"| {name} | {items} | {runs[0][1]:,} | {speed:,.0f} | {ours / speed:.1f} |")
+    if not given.mosaic:
+        print("\nMosaicML Streaming was not run (--mosaic names no Python).")
+    print(f"\ndatasets {version('datasets')}, Python {platform.python_version()}, {platform.machine()}.")
+
+
+if __name__ == "__main__":
+    main()

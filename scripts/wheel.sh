@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Python's wheel: built, installed into an empty virtual environment, and tested there.
+#
+#   scripts/wheel.sh OUT        leaves the wheel in OUT and prints, as JSON in the last line, its size and what building took
+#
+# Needs python3 (3.11 or later) with venv, and PyPI or another index for maturin, numpy and pyarrow. ENGRAFT_TORCH names a Python with
+# tests/python/requirements-torch.txt; without one the loaders of PyTorch are not tried.
+set -euo pipefail
+out=$(realpath -m "${1:?where the wheel goes: scripts/wheel.sh OUT}")
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+mkdir -p "$target/wheel" "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tools=$target/wheel/tools
+[ -x "$tools/bin/maturin" ] || { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.9,<2'; }
+
+# Debuggers and lints of the other builds have nothing to do with it.
+unset RUSTC_WORKSPACE_WRAPPER CARGO_PROFILE_DEV_DEBUG
+times_of() { awk '{ print $16 + $17 }' "/proc/$$/stat"; } # of children that have ended, in clock ticks
+began=$(times_of)
+"$tools/bin/maturin" build --quiet --manifest-path python/Cargo.toml --target-dir "$target/wheel/target" --out "$work"
+seconds=$((($(times_of) - began) / $(getconf CLK_TCK)))
+wheel=$(echo "$work"/*.whl)
+
+python3 -m venv "$work/bare"
+"$work/bare/bin/pip" install --quiet --disable-pip-version-check "$wheel"
+"$work/bare/bin/python" -I -c 'import engraft, importlib.metadata as of; assert engraft.__version__ == of.version("engraft"); help(engraft.Stream)' > "$work/help"
+grep -q 'steps of an epoch' "$work/help"
+"$work/bare/bin/pip" install --quiet --disable-pip-version-check pyarrow
+
+# Its promises, on the embedded world.
+engraft=${ENGRAFT_BIN:-}
+if [ -z "$engraft" ]; then
+  cargo build --quiet --release
+  engraft=$target/release/engraft
+fi
+"$engraft" --out "$work/out" --set world.scale=0.1 --set shards.items_per_group=50 --set 'shards.size={ rows = 700 }' run shards > "$work/said" 2>&1 ||
+  { cat "$work/said" >&2; exit 1; }
+"$work/bare/bin/python" tests/python/stream.py "$work/out"
+if [ -n "${ENGRAFT_TORCH:-}" ]; then
+  "$work/bare/bin/pip" install --quiet --disable-pip-version-check --no-deps --target "$work/alone" "$wheel"
+  PYTHONPATH=$work/alone OMP_NUM_THREADS=1 "$ENGRAFT_TORCH" -W ignore tests/python/torch_stream.py "$work/out"
+else
+  echo "ENGRAFT_TORCH names no Python with torch and torchdata: the loaders of PyTorch were not tried"
+fi
+cp "$wheel" "$out/"
+printf '{"wheel":"%s","bytes":%d,"build_cpu_s":%d}\n' "$out/$(basename "$wheel")" "$(stat -c %s "$wheel")" "$seconds"

@@ -1,0 +1,250 @@
+"""What `engraft.Stream` promises, on the shards of an output folder.
+
+Usage: stream.py OUT [EXPECTED]
+PYTHONPATH names the package, unless it is installed. EXPECTED has the input ids of the first steps, as Rust's own stream gives them: JSON, step
+by step and task by task.
+Ends with status 0 if every promise holds.
+"""
+
+import json
+import multiprocessing
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+import engraft
+
+out, shards = Path(sys.argv[1]), Path(sys.argv[1]) / "shards"
+HOW = {"items": 48, "seed": 3, "window": 4}
+
+
+def stream(**how):
+    return engraft.Stream(shards, **(HOW | how))
+
+
+def rows(batch):
+    """The samples of a batch, without padding."""
+    labels = batch["labels"]
+    for row, (ids, mask) in enumerate(zip(batch["input_ids"], batch["attention_mask"])):
+        label = labels[row][mask == 1] if labels.ndim == 2 else labels[row]
+        yield tuple(ids[mask == 1].tolist()), tuple(np.atleast_1d(label).tolist())
+
+
+def endless(of):
+    while True:
+        yield from of
+
+
+def plain(step):
+    return {task: list(rows(batch)) for task, batch in step.items()}
+
+
+def together(parts):
+    """The shares of all ranks side by side."""
+    return {task: [row for part in parts for row in plain(part)[task]] for task in parts[0]}
+
+
+def refused(kind, words, work):
+    try:
+        work()
+    except kind as error:
+        assert all(word in str(error) for word in words), error
+        return
+    raise AssertionError(f"nothing was refused: {words}")
+
+
+def stored(task):
+    files = sorted((shards / task).glob("train-*.parquet"))
+    for row in (row for file in files for row in pq.read_table(file).to_pylist()):
+        yield tuple(row["input_ids"]), tuple(row.get("labels") or [row["label"]])
+
+
+def the_order_is_that_of_rust():
+    if len(sys.argv) < 3:
+        return
+    expected = json.loads(Path(sys.argv[2]).read_text())
+    found = stream()
+    for number, step in enumerate(expected):
+        batch = {task: of["input_ids"].tolist() for task, of in next(found).items()}
+        assert batch == step, f"step {number}"
+
+
+def an_epoch_shows_every_row_once():
+    one = stream(items=50)
+    triples = json.loads((shards / "index.json").read_text())["triples"]["train"]
+    assert len(one) == -(-triples // 50) and one.tasks == ["subject", "object", "relation", "triplet"]
+    shown = {task: [] for task in one.tasks}
+    for step in one:
+        for task, of in plain(step).items():
+            shown[task] += of
+    assert one.step == len(one) and one.epoch == 1
+    for task, found in shown.items():
+        # The last batch goes on into the next epoch, which has other negatives.
+        every = Counter(stored(task))
+        assert not every - Counter(found), f"{task}: a row was not shown"
+    again = [plain(step) for step in one]
+    assert len(again) == len(one) and one.epoch == 2
+    # Fresh negatives: the same triples, other corruptions of them.
+    ones, zeros = ([{row for row in of if row[1] == (label,)} for of in (shown["triplet"], [row for step in again for row in step["triplet"]])] for label in (1, 0))
+    assert len(ones[0] - ones[1]) <= 50, "the same triples, but for those of the batch between the epochs"
+    repeated = len(zeros[0] & zeros[1]) / len(zeros[0])
+    assert repeated < 0.9, f"{repeated:.2f} of the negatives are those of the first epoch"
+    same = stream(items=50, negatives="stored")
+    same.seek(1)
+    every = Counter(stored("triplet"))
+    assert all(row in every for step in same for row in plain(step)["triplet"])
+
+
+def states_are_good_for_any_number_of_ranks():
+    one = endless(stream())
+    whole = [plain(next(one)) for _ in range(90)]
+    first = stream()
+    steps = endless(first)
+    [next(steps) for _ in range(30)]
+    state = json.loads(json.dumps(first.state_dict()))
+    three = [stream(rank=rank, world_size=3) for rank in range(3)]
+    [rank.load_state_dict(state) for rank in three]
+    steps = [endless(rank) for rank in three]
+    for step in range(30, 60):
+        assert together([next(rank) for rank in steps]) == whole[step], step
+    assert all(rank.state_dict() == three[0].state_dict() for rank in three)
+    # Two ranks, each with two that take turns.
+    two = [[stream(rank=rank, world_size=2) for _ in range(2)] for rank in range(2)]
+    for rank in two:
+        for worker, each in enumerate(rank):
+            each.load_state_dict(three[0].state_dict())
+            each.take_turns(worker, 2)
+    steps = [[endless(each) for each in rank] for rank in two]
+    for step in range(60, 90):
+        assert together([next(rank[step % 2]) for rank in steps]) == whole[step], step
+
+
+def the_beginning_of_an_epoch_is_found():
+    for how in ({}, {"pool": 4}, {"schedule": "merged"}, {"schedule": "proportional"}, {"schedule": {"round_robin": "paper"}}, {"schedule": {"temperature": 2.0}}, {"items": None, "tokens": 1500, "pool": 300}):
+        one, other = stream(**how), stream(**how)
+        for epoch in range(3):
+            assert one.epoch == epoch, how
+            state = one.state_dict()
+            other.seek(epoch)
+            assert other.state_dict() == state, (how, epoch)
+            for _ in one:
+                pass
+        assert list(iter(lambda: next(one, None), None)) == [], "an end stays an end until the next loop"
+
+
+def arrays_are_what_the_types_say_and_nothing_is_copied():
+    for task, batch in next(stream(pack=64)).items():
+        matrix = {name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids", "position_ids", "segment_ids")}
+        assert all(of.dtype == np.int32 and of.shape == batch["input_ids"].shape for of in matrix.values())
+        assert batch["input_ids"].shape[1] <= 64 and batch["samples"].dtype == np.int64
+        samples = batch["samples"]
+        assert batch["attention_mask"].sum() == samples[:, 2].sum() and len(samples) > len(batch["input_ids"])
+        assert batch["labels"].dtype == np.int64
+    ids = next(stream())["subject"]["input_ids"]
+    assert np.from_dlpack(ids).ctypes.data == ids.ctypes.data and ids.flags.writeable and ids.flags.c_contiguous
+
+
+def copies_go_on_where_the_first_stood():
+    one = stream(rank=1, world_size=2)
+    next(one)
+    copy = pickle.loads(pickle.dumps(one))
+    assert repr(copy) == repr(one)
+    assert plain(next(one)) == plain(next(copy))
+    # Of a fork, whose threads are not there.
+    expected = [plain(next(copy)) for _ in range(3)]
+    if os.fork() == 0:
+        ended = 1
+        try:
+            ended = int([plain(next(one)) for _ in range(3)] != expected)
+        finally:
+            os._exit(ended)
+    assert os.wait()[1] == 0, "the fork's stream"
+    assert [plain(next(one)) for _ in range(3)] == expected
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(len, (one,)) == len(one)
+
+
+def python_goes_on_meanwhile():
+    """Another thread of Python gets its turn while a step is made: had the stream kept the lock, none of its turns would fall into the time."""
+    turns, over = [], threading.Event()
+
+    def count():
+        while not over.is_set():
+            turns.append(time.perf_counter())
+            time.sleep(0)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    made = stream(items=4096, windows_ahead=0)
+    began = time.perf_counter()
+    next(made)
+    ended = time.perf_counter()
+    over.set()
+    thread.join()
+    within = sum(began < turn < ended for turn in turns)
+    assert within > 10, f"{within} turns in {ended - began:.3f} s"
+
+
+def what_is_wrong_is_named():
+    refused(ValueError, ["items=0", "from 1 to 1000000"], lambda: stream(items=0))
+    refused(ValueError, ["items=True"], lambda: stream(items=True))
+    refused(TypeError, ["no argument itens"], lambda: stream(itens=3))
+    refused(ValueError, ["tokens=5", "items=48"], lambda: stream(tokens=5))
+    refused(ValueError, ["schedule='kimaera'", '"kimera"'], lambda: stream(schedule="kimaera"))
+    refused(ValueError, ["temperature"], lambda: stream(schedule={"temperature": 0}))
+    refused(ValueError, ['part="dev"', '"valid"'], lambda: stream(part="dev"))
+    refused(ValueError, ["rank=2", "world_size=2"], lambda: stream(rank=2, world_size=2))
+    refused(ValueError, ["budget", "items"], lambda: stream(items=None, tokens=900, schedule="merged"))
+    refused(OSError, ["nowhere", "engraft run shards"], lambda: engraft.Stream(out / "nowhere"))
+    refused(TypeError, ["token budget"], lambda: len(stream(items=None, tokens=900)))
+    state = stream().state_dict()
+    refused(ValueError, ["seed was 3", "is 4 now"], lambda: stream(seed=4).load_state_dict(state))
+    refused(ValueError, ["no state of a stream"], lambda: stream().load_state_dict({"step": 3}))
+    state["step"] += 1
+    refused(ValueError, ["damaged"], lambda: stream().load_state_dict(state))
+
+
+def negatives_that_cannot_be_drawn_are_no_secret():
+    with tempfile.TemporaryDirectory() as folder:
+        alone = Path(folder) / "shards"
+        shutil.copytree(shards, alone)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            engraft.Stream(alone, **HOW)
+            assert len(told) == 1 and "graph=" in str(told[0].message)
+            engraft.Stream(alone, negatives="stored", **HOW)
+            assert len(told) == 1
+        refused(ValueError, ["graph=None"], lambda: engraft.Stream(alone, negatives="fresh", **HOW))
+        given, own = engraft.Stream(alone, graph=out, **HOW), stream()
+        given.seek(1), own.seek(1)
+        assert plain(next(given)) == plain(next(own))
+        shutil.rmtree(alone / "tokenizer")
+        refused(OSError, ["tokenizer", "stored"], lambda: engraft.Stream(alone, graph=out, **HOW))
+        # A step that cannot be read leaves the stream where it stood.
+        for file in (alone / "subject").glob("train-*.parquet"):
+            bytes_ = bytearray(file.read_bytes())
+            bytes_[len(bytes_) // 3] ^= 1
+            file.write_bytes(bytes_)
+        broken = engraft.Stream(alone, negatives="stored", **HOW)
+        refused(OSError, ["subject/train-"], lambda: [step for step in broken])
+        assert broken.step < len(broken)
+
+
+if __name__ == "__main__":
+    checks = [value for value in list(globals().values()) if callable(value) and getattr(value, "__module__", "") == "__main__"]
+    helpers = {stream, rows, endless, plain, together, refused, stored}
+    for check in checks:
+        if check not in helpers:
+            began = time.perf_counter()
+            check()
+            print(f"{check.__name__}: {time.perf_counter() - began:.2f} s")

@@ -1,0 +1,89 @@
+//! Python's door: the package `engraft` in NumPy's and PyTorch's hands.
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use base::whole::write_whole;
+use batch::Batch;
+use engraft_tests::{Engraft, skipped};
+use kg::split::Part;
+use tasks::shard::index::Index;
+use tasks::stream::Stream;
+use tasks::stream::collate::Fill;
+use tasks::stream::lane::Batching;
+use tasks::stream::order::Shuffle;
+use tasks::stream::schedule::Schedule;
+use tasks::stream::steps::{Config, Shards, Worker};
+use tasks::stream::window::Ahead;
+
+/// The package as a wheel has it: Python's files, and the library that cargo has built for this test.
+fn package(folder: &Path) -> PathBuf {
+    let package = folder.join("engraft");
+    std::fs::create_dir_all(&package).unwrap();
+    let of = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/engraft");
+    for file in std::fs::read_dir(of).unwrap().map(|file| file.unwrap().path()) {
+        if file.is_file() {
+            std::fs::copy(&file, package.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let built = std::env::current_exe().unwrap().with_file_name("lib_engraft.so");
+    std::fs::copy(built, package.join("_engraft.abi3.so")).unwrap();
+    folder.to_owned()
+}
+
+/// Runs a script over shards of the world with an interpreter that a variable names.
+fn run(interpreter: &str, script: &str, arguments: &dyn Fn(&Path) -> Vec<OsString>) {
+    #[expect(clippy::disallowed_methods, reason = "the interpreter is the test's one setting")]
+    let Some(python) = std::env::var_os(interpreter) else {
+        skipped(&format!(
+            "{interpreter} names no Python (tests/python/requirements.txt, requirements-torch.txt)"
+        ));
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    Engraft::small(&["run", "shards"], &out).ok();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
+    let mut command = Command::new(python);
+    command.arg("-W").arg("ignore").arg(script).arg(&out).args(arguments(&out));
+    command.env("PYTHONPATH", package(&folder.path().join("package"))).env("OMP_NUM_THREADS", "1");
+    let ran = command.output().unwrap();
+    let said = [ran.stdout, ran.stderr].concat();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&said));
+}
+
+/// The input ids of the first steps, by task, as `tests/python/stream.py` asks for them.
+fn first_steps(out: &Path) -> serde_json::Value {
+    let config = Config {
+        part: Part::Train,
+        seed: 3,
+        schedule: Schedule::Kimera,
+        batching: Batching::Items(48),
+        shuffle: Shuffle::Window(4),
+        fill: Fill::One,
+        ahead: Ahead { windows: 0, threads: 1 },
+    };
+    let folder = out.join("shards");
+    let index = Index::read(&folder).unwrap();
+    let mut stream = Stream::new(&Shards::in_folder(&folder, &index), &config, Worker::ONLY).unwrap();
+    let ids = |batch: &Batch| {
+        let rows: Vec<&[u32]> = batch.input_ids.chunks(batch.width).collect();
+        (batch.task.name().to_owned(), serde_json::json!(rows))
+    };
+    let step = |batches: Vec<Batch>| batches.iter().map(ids).collect::<serde_json::Map<_, _>>();
+    (0..5).map(|_| step(stream.next_step().unwrap())).map(serde_json::Value::Object).collect()
+}
+
+#[test]
+fn streams_of_arrays_keep_the_promises_of_the_trainers_own() {
+    run("ENGRAFT_PYTHON", "stream.py", &|out| {
+        let expected = out.join("../expected.json");
+        write_whole(&expected, first_steps(out).to_string().as_bytes()).unwrap();
+        vec![expected.into()]
+    });
+}
+
+#[test]
+fn loaders_of_pytorch_lose_and_repeat_nothing() {
+    run("ENGRAFT_TORCH", "torch_stream.py", &|_| vec![]);
+}
