@@ -4,7 +4,8 @@
 #   scripts/wheel.sh OUT        leaves the wheel in OUT and prints, as JSON in the last line, its size and what building took
 #
 # Needs python3 (3.11 or later) with venv, and PyPI or another index for maturin, numpy and pyarrow. ENGRAFT_TORCH names a Python with
-# tests/python/requirements-torch.txt; without one the loaders of PyTorch are not tried.
+# tests/python/requirements-torch.txt; without one the loaders of PyTorch are not tried. ENGRAFT_BIN names the program that makes the shards to try
+# it on; without one it is built.
 set -euo pipefail
 out=$(realpath -m "${1:?where the wheel goes: scripts/wheel.sh OUT}")
 cd "$(dirname "$0")/.."

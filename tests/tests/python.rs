@@ -84,6 +84,11 @@ fn streams_of_arrays_keep_the_promises_of_the_trainers_own() {
 }
 
 #[test]
+fn a_distributed_training_is_killed_and_goes_on_with_other_processes() {
+    run("ENGRAFT_TORCH", "ddp.py", &|_| vec![]);
+}
+
+#[test]
 fn loaders_of_pytorch_lose_and_repeat_nothing() {
     run("ENGRAFT_TORCH", "torch_stream.py", &|_| vec![]);
 }

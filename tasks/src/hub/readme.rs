@@ -46,9 +46,18 @@ fn feature(Column { name, kind, shape, classes, .. }: &Column, yaml: &mut String
     }
     put(yaml, format_args!("\n      class_label:\n        names:\n"));
     for (class, name) in classes.iter().enumerate() {
-        // A string of JSON is one of YAML, whatever stands in it.
-        put(yaml, format_args!("          '{class}': {}\n", serde_json::Value::from(name.as_str())));
+        put(yaml, format_args!("          '{class}': \"{}\"\n", escaped(name)));
     }
+}
+
+/// A name between the quotes of YAML, in which nothing is markup or steers a terminal: it is read as it was.
+fn escaped(name: &str) -> String {
+    let each = name.chars().map(|c| match u32::from(c) {
+        _ if c.is_alphanumeric() || " -_.,;:/()+'%".contains(c) => c.to_string(),
+        code @ ..=0xffff => format!("\\u{code:04x}"),
+        code => format!("\\U{code:08x}"),
+    });
+    each.collect()
 }
 
 /// The vocabulary that ids belong to: sentences.

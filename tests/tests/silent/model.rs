@@ -202,7 +202,7 @@ fn silent_17_several_files_and_padded_tables_are_what_one_file_is() {
     assert_eq!(ran.code(), Some(0), "{}", ran.text());
     let model = folder.path().join("out/finetune-base-kinds-1/model");
     assert_eq!(json(model.join("config.json"))["vocab_size"], 14);
-    assert_eq!(tensors(&model)[TABLE].dims(), [14, 16]);
+    assert_eq!(tensors(&model)[&format!("bert.{TABLE}")].dims(), [14, 16]);
     let ledger = fs::read_to_string(folder.path().join("out/ledger.jsonl")).unwrap();
     assert!(ledger.contains("\"padded_rows\":6"), "{ledger}");
     said("predict", &model);

@@ -60,7 +60,7 @@ fn a_config_names_its_splits_as_hugging_face_does_with_types_and_rows() {
     assert!(yaml.contains("  - name: label\n    dtype: int32\n"), "{yaml}");
     let named =
         set(&task, Form::Slotted).unwrap().with_classes(vec!["a: \"b\"".to_owned(), "stated".to_owned()]);
-    let classes = "  - name: label\n    dtype:\n      class_label:\n        names:\n          '0': \"a: \\\"b\\\"\"\n          '1': \"stated\"\n";
+    let classes = "  - name: label\n    dtype:\n      class_label:\n        names:\n          '0': \"a: \\u0022b\\u0022\"\n          '1': \"stated\"\n";
     let yaml = readme::front("engraft shards", &[named]);
     assert!(yaml.contains(classes), "{yaml}");
     let packed = readme::front("engraft shards", &[set(&task, Form::Packed).unwrap()]);
