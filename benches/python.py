@@ -8,6 +8,7 @@ of three. Prints a table in Markdown.
 """
 
 import argparse
+import itertools
 import json
 import platform
 import statistics
@@ -44,31 +45,27 @@ def of_engraft(shards, task, items):
     return lambda: sum(len(batch["labels"]) for step in stream for batch in step.values())
 
 
+def collected(rows, ids, answer, items):
+    """Rows one by one, in batches."""
+    while held := list(itertools.islice(rows, items)):
+        yield [row[ids] for row in held], [row[answer] for row in held]
+
+
+def counted(batches):
+    """How many rows there were, each batch put together as a trainer has it."""
+    return sum(len(padded(rows, labels)[0]) for rows, labels in batches)
+
+
 def of_datasets(shards, task, items, by_row):
     sys.path.insert(0, str(PEERS))
     from stream_peer import names, streamed
 
     ids, answer = names(task)
     dataset = streamed(shards, task).shuffle(seed=1, buffer_size=10_000)
-
-    def batches():
-        if by_row:
-            held = []
-            for row in dataset:
-                held.append(row)
-                if len(held) == items:
-                    yield [row[ids] for row in held], [row[answer] for row in held]
-                    held = []
-            if held:
-                yield [row[ids] for row in held], [row[answer] for row in held]
-            return
-        for batch in dataset.with_format("numpy").iter(batch_size=items):
-            yield list(batch[ids]), list(batch[answer])
-
-    def read():
-        return sum(len(padded(rows, labels)[0]) for rows, labels in batches())
-
-    return read
+    if by_row:
+        return lambda: counted(collected(iter(dataset), ids, answer, items))
+    arrays = dataset.with_format("numpy")
+    return lambda: counted((list(batch[ids]), list(batch[answer])) for batch in arrays.iter(batch_size=items))
 
 
 def of_mosaic(folder, task, items):
@@ -78,17 +75,7 @@ def of_mosaic(folder, task, items):
 
     ids, answer = names(task)
     dataset = StreamingDataset(local=str(folder), shuffle=True, batch_size=items)
-
-    def read():
-        held, count = [], 0
-        for row in dataset:
-            held.append(row)
-            if len(held) == items:
-                count += len(padded([row[ids] for row in held], [row[answer] for row in held])[0])
-                held = []
-        return count + (len(padded([row[ids] for row in held], [row[answer] for row in held])[0]) if held else 0)
-
-    return read
+    return lambda: counted(collected(iter(dataset), ids, answer, items))
 
 
 def one(reader, shards, task, items):

@@ -248,13 +248,16 @@ fn named<'p>(
 /// # Errors
 /// When its `config.json` cannot be read.
 pub fn loaded_as(dir: &Path) -> Result<Option<String>, Error> {
-    let config = json(&dir.join(CONFIG_FILE))?;
-    let class = config["architectures"][0].as_str().and_then(|name| name.split_once("For"));
-    Ok(class.map(|(_, class)| class.to_owned()))
+    Ok(class(&config(dir)?).map(str::to_owned))
 }
 
-fn json(path: &Path) -> Result<Value, Error> {
-    serde_json::from_slice(&read_settings(path)?).map_err(|source| error::json(path, &source))
+fn config(dir: &Path) -> Result<Value, Error> {
+    let path = dir.join(CONFIG_FILE);
+    serde_json::from_slice(&read_settings(&path)?).map_err(|source| error::json(&path, &source))
+}
+
+fn class(config: &Value) -> Option<&str> {
+    Some(config["architectures"][0].as_str()?.split_once("For")?.1)
 }
 
 /// Says in the `config.json` of a folder how the classes of its output are called and, of whole rows, what kind of problem it is (`id2label` and
@@ -263,11 +266,10 @@ fn json(path: &Path) -> Result<Value, Error> {
 /// # Errors
 /// When a file has changed since it was written, or cannot be read or written.
 pub fn name_classes(dir: &Path, names: &[String], problem: Option<&str>) -> Result<(), Error> {
-    if !loaded_as(dir)?.is_some_and(|class| class.ends_with("Classification")) {
+    let mut config = config(dir)?;
+    if !class(&config).is_some_and(|class| class.ends_with("Classification")) {
         return Ok(());
     }
-    let path = dir.join(CONFIG_FILE);
-    let mut config = json(&path)?;
     let of_names = || names.iter().enumerate();
     config["id2label"] =
         of_names().map(|(class, name)| (class.to_string(), Value::from(name.as_str()))).collect();

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyOSError, PyUserWarning};
 use pyo3::prelude::*;
 use store::Store;
 use store::location::{self, Location};
-use store::options::{Environment, Options};
+use store::options::{Environment, Options, user_cache};
 use tasks::negative::Draw;
 use tasks::shard::index::{Index, TOKENIZER};
 use tasks::stream::redraw::{Fresh, Redraw};
@@ -61,12 +61,16 @@ impl Places {
         Ok(Opened { index, place })
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "there is no command line in Python that would read the environment"
+    )]
     fn remote(&self) -> PyResult<Remote> {
         let location = Location::parse(&self.shards)
             .map_err(|error| unfit("path", format!("{:?}", self.shards), &error.to_string()))?;
         let cache = match &self.cache {
             Some(cache) => cache.clone(),
-            None => user_cache().ok_or_else(|| {
+            None => user_cache(|name| std::env::var_os(name)).ok_or_else(|| {
                 unfit(
                     "cache",
                     "None",
@@ -74,10 +78,7 @@ impl Places {
                 )
             })?,
         };
-        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        };
-        let environment = Environment::of(std::env::vars_os().filter_map(text));
+        let environment = Environment::of_os(std::env::vars_os());
         Ok(Remote::new(Store::new(Options { environment, ..Options::new(&cache) }), location))
     }
 
@@ -158,21 +159,11 @@ fn drawn_from(out: &Path, tokenizer: &Path, index: &Index) -> PyResult<Arc<dyn R
     Ok(Arc::new(fresh))
 }
 
-/// The vocabulary that was put beside the shards, as they were encoded with it.
+/// The vocabulary that was put beside the shards, as they were encoded with it: what `folder::of_folder` doubts, the config may have wanted.
 fn vocabulary(beside: &Path) -> Result<Vocabulary, tasks::Error> {
     let said = Said::read(&beside.join(TOKENIZER_FILE))?;
     let rule = said.map_or_else(|| Ok(Rule::from(Case::Uncased)), |said| said.rule(None))?;
     Vocabulary::load(&folder::find(beside)?, rule)
-}
-
-/// The user's cache folder.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "there is no command line in Python that would read the environment"
-)]
-fn user_cache() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    Some(named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")))?.join("engraft"))
 }
 
 /// Shards that are open.

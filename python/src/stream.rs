@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use batch::Batch;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -11,7 +10,7 @@ use tasks::stream::lane::Share;
 use tasks::stream::prefetch::{Next, Prefetched};
 use tasks::stream::redraw::Redraw;
 use tasks::stream::state::State;
-use tasks::stream::steps::{Epochs, Shards, Worker};
+use tasks::stream::steps::{Config, Epochs, Shards, Worker};
 
 use crate::arrays;
 use crate::raised::{raised, unfit};
@@ -55,7 +54,7 @@ pub(crate) struct Stream {
 
 /// What changes.
 struct Inner {
-    opened: Arc<Opened>,
+    opened: Opened,
     redraw: Option<Arc<dyn Redraw>>,
     /// The process in which threads work, of which a fork has none.
     process: u32,
@@ -85,50 +84,55 @@ impl Stream {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn make(&self, inner: &Inner) -> Result<tasks::stream::Stream, tasks::Error> {
-        let (opened, Turns { worker, workers, begin }) = (&inner.opened, inner.turns);
-        let place = Arc::clone(&opened.place);
-        let shards = Shards { index: &opened.index, place, redraw: inner.redraw.clone() };
-        let number = (worker + begin % workers) % workers;
-        tasks::stream::Stream::new(
-            &shards,
-            &self.settings.config,
-            Worker { share: self.share, number, of: workers },
-        )
+    /// What changes, in this process.
+    fn here(&self) -> PyResult<MutexGuard<'_, Inner>> {
+        let mut inner = self.inner();
+        inner.leave_fork(&self.places)?;
+        Ok(inner)
     }
 
-    /// The next step's batches; none at the end of the epoch, `Err(None)` where they are still being made.
-    fn next(&self) -> PyResult<Option<Option<Vec<Batch>>>> {
-        let mut inner = self.inner();
-        inner.leave_fork(|| self.places.open())?;
-        let work = |inner: &mut Inner| {
-            if inner.running.is_none() {
-                let mut stream = self.make(inner)?;
-                stream.resume(&inner.state)?;
-                inner.running = Some(Prefetched::of_epoch(stream, self.settings.steps_ahead)?);
-            }
-            match &mut inner.running {
-                Some(running) => running.next_within(GLANCE),
-                None => Ok(Next::Waits),
-            }
-        };
-        match work(&mut inner) {
-            Ok(Next::Waits) => Ok(None),
-            Ok(Next::Step(batches)) => {
-                inner.settle();
-                Ok(Some(Some(batches)))
-            }
+    /// The stream of the present turns, at its first step.
+    fn make(&self, inner: &Inner) -> Result<tasks::stream::Stream, tasks::Error> {
+        let Turns { worker, workers, begin } = inner.turns;
+        let number = (worker + begin % workers) % workers;
+        let worker = Worker { share: self.share, number, of: workers };
+        made(&inner.opened, inner.redraw.clone(), &self.settings.config, worker)
+    }
+
+    /// What comes next, as far as it is made.
+    fn next(&self) -> PyResult<Next> {
+        let mut inner = self.here()?;
+        let next = self.advance(&mut inner);
+        match &next {
+            Ok(Next::Step(_)) => inner.settle(),
             Ok(Next::End) => {
                 inner.settle();
                 (inner.running, inner.ended) = (None, true);
-                Ok(Some(None))
             }
-            Err(error) => {
-                inner.running = None;
-                Err(raised(&error))
-            }
+            Ok(Next::Waits) => {}
+            Err(_) => inner.running = None,
         }
+        next.map_err(|error| raised(&error))
     }
+
+    fn advance(&self, inner: &mut Inner) -> Result<Next, tasks::Error> {
+        if let Some(running) = &mut inner.running {
+            return running.next_within(GLANCE);
+        }
+        let mut stream = self.make(inner)?;
+        stream.resume(&inner.state)?;
+        inner.running.insert(Prefetched::of_epoch(stream, self.settings.steps_ahead)?).next_within(GLANCE)
+    }
+}
+
+fn made(
+    opened: &Opened,
+    redraw: Option<Arc<dyn Redraw>>,
+    config: &Config,
+    worker: Worker,
+) -> Result<tasks::stream::Stream, tasks::Error> {
+    let shards = Shards { index: &opened.index, place: Arc::clone(&opened.place), redraw };
+    tasks::stream::Stream::new(&shards, config, worker)
 }
 
 impl Inner {
@@ -146,11 +150,11 @@ impl Inner {
     }
 
     /// In a process that was forked, threads and open files are those of another: they are left alone, and the shards opened once more.
-    fn leave_fork(&mut self, open: impl FnOnce() -> PyResult<Opened>) -> PyResult<()> {
+    fn leave_fork(&mut self, places: &Places) -> PyResult<()> {
         let process = std::process::id();
         if self.process != process {
             std::mem::forget(self.running.take());
-            std::mem::forget(std::mem::replace(&mut self.opened, Arc::new(open()?)));
+            std::mem::forget(std::mem::replace(&mut self.opened, places.open()?));
             self.process = process;
         }
         Ok(())
@@ -176,13 +180,11 @@ impl Stream {
         let share = share(&from)?;
         let settings = Settings::take(&from)?;
         from.none_left()?;
-        let opened = Arc::new(py.detach(|| places.open())?);
+        let opened = py.detach(|| places.open())?;
         let redraw = places.redraw(py, &opened.index, &settings)?;
-        let shards =
-            Shards { index: &opened.index, place: Arc::clone(&opened.place), redraw: redraw.clone() };
         let worker = Worker { share, ..Worker::ONLY };
         let stream =
-            tasks::stream::Stream::new(&shards, &settings.config, worker).map_err(|error| raised(&error))?;
+            made(&opened, redraw.clone(), &settings.config, worker).map_err(|error| raised(&error))?;
         let (state, epochs) = (stream.state(), stream.epochs());
         let process = std::process::id();
         let (running, ended, turns) = (None, false, Turns::ALL);
@@ -203,11 +205,11 @@ impl Stream {
         }
         let batches = loop {
             match py.detach(|| self.next())? {
-                Some(batches) => break batches,
-                None => py.check_signals()?,
+                Next::Step(batches) => break batches,
+                Next::End => return Ok(None),
+                Next::Waits => py.check_signals()?,
             }
         };
-        let Some(batches) = batches else { return Ok(None) };
         let step = PyDict::new(py);
         for batch in batches {
             let task = batch.task.name();
@@ -238,8 +240,7 @@ impl Stream {
         let state: State = serde_json::from_str(&text)
             .map_err(|error| PyValueError::new_err(format!("this is no state of a stream: {error}")))?;
         py.detach(|| {
-            let mut inner = self.inner();
-            inner.leave_fork(|| self.places.open())?;
+            let mut inner = self.here()?;
             self.make(&inner).and_then(|mut stream| stream.resume(&state)).map_err(|error| raised(&error))?;
             inner.place(state);
             Ok(())
@@ -249,8 +250,7 @@ impl Stream {
     /// Goes to the beginning of an epoch, from 0.
     fn seek(&self, py: Python<'_>, epoch: u64) -> PyResult<()> {
         py.detach(|| {
-            let mut inner = self.inner();
-            inner.leave_fork(|| self.places.open())?;
+            let mut inner = self.here()?;
             let seek = |inner: &Inner| {
                 let mut stream = self.make(inner)?;
                 stream.seek(epoch)?;
@@ -309,10 +309,9 @@ impl Stream {
         if worker >= workers {
             return Err(unfit("worker", worker, &format!("a number below workers={workers}")));
         }
-        let mut inner = self.inner();
+        let mut inner = self.here()?;
         let state = inner.state.clone();
         inner.turns = Turns { worker, workers, begin: begin.unwrap_or(state.step) };
-        inner.leave_fork(|| self.places.open())?;
         inner.place(state);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What a store is given by whoever opens it. Reads no environment itself.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -52,6 +53,13 @@ impl Options {
     }
 }
 
+/// engraft's folder in the user's cache folder, by what `variable` says of `XDG_CACHE_HOME` and `HOME`; none where there is neither.
+pub fn user_cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let named = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let user = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
+    user.map(|user| user.join("engraft"))
+}
+
 /// Credentials, endpoints and proxies under the names of their environment variables. Values are never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Environment(BTreeMap<String, String>);
@@ -70,6 +78,13 @@ impl Environment {
             (concerns && !value.is_empty()).then_some((name, value))
         });
         Self(taken.collect())
+    }
+
+    /// The same of variables as the system has them; those that are no text are left out.
+    pub fn of_os(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let text =
+            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        Self::of(variables.into_iter().filter_map(text))
     }
 
     /// Nothing: everybody is asked without a name and directly.

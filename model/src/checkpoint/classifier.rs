@@ -54,30 +54,28 @@ pub(crate) fn of(outline: &Outline, config: &Config, params: &Params) -> Result<
     let get = |name: String| params.get(&name).map_err(Error::from);
     let of_layer = |name: &str| get(format!("{}{name}", task.prefix()));
     let (mut weight, bias) = (of_layer("weight")?, of_layer("bias")?);
-    let mut tensors = BTreeMap::new();
-    let (mut name, mut has_pooler) = (layer.to_owned(), false);
-    if kind == "SequenceClassification" {
-        // RoBERTa's classifier pools by itself.
-        let pooler = if config.family.is_bert() {
-            format!("{}{POOLER}", published::of(config.family).prefix)
-        } else {
-            name = format!("{layer}.out_proj");
-            format!("{layer}.dense")
-        };
-        let is_own = outline.pooling == Pooling::LearnedPooler;
-        let dense = if is_own {
-            [get(format!("{POOLER}.weight"))?, get(format!("{POOLER}.bias"))?]
-        } else {
+    let is_bert = config.family.is_bert();
+    let dense = match (kind, outline.pooling) {
+        ("SequenceClassification", Pooling::Cls) => {
             weight = (weight * SHRINKING)?;
-            handing_on(config.hidden_size)?
-        };
-        if !(is_own && config.family.is_bert()) {
-            has_pooler = config.family.is_bert();
-            let named = ["weight", "bias"].map(|end| format!("{pooler}.{end}"));
-            tensors.extend(named.into_iter().zip(dense));
+            Some(handing_on(config.hidden_size)?)
         }
-    }
-    tensors.extend([(format!("{name}.weight"), weight), (format!("{name}.bias"), bias)]);
+        // BERT's is the encoder's own; RoBERTa's classifier pools by itself.
+        ("SequenceClassification", _) if !is_bert => {
+            Some([get(format!("{POOLER}.weight"))?, get(format!("{POOLER}.bias"))?])
+        }
+        _ => None,
+    };
+    let (pooler, layer) = match (dense.is_some(), is_bert) {
+        (true, false) => (format!("{layer}.dense"), format!("{layer}.out_proj")),
+        _ => (format!("{}{POOLER}", published::of(config.family).prefix), layer.to_owned()),
+    };
+    let has_pooler = is_bert && dense.is_some();
+    let named = |layer: &str, of: [Tensor; 2]| {
+        ["weight", "bias"].map(|end| format!("{layer}.{end}")).into_iter().zip(of).collect::<Vec<_>>()
+    };
+    let mut tensors: BTreeMap<String, Tensor> = named(&layer, [weight, bias]).into_iter().collect();
+    tensors.extend(dense.into_iter().flat_map(|dense| named(&pooler, dense)));
     let family = published::of(config.family).architectures[0].trim_end_matches("Model");
     let (architecture, dropout) = (format!("{family}For{kind}"), outline.dropout);
     Ok(Some(Classifier { architecture, dropout, tensors, has_pooler }))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::cancel::CancelToken;
-use store::options::{Environment, Options};
+use store::options::{Environment, Options, user_cache};
 
 use super::args::Common;
 use super::project;
@@ -16,13 +16,10 @@ use crate::stage::remote::Remotes;
 
 /// How stores work, from the arguments and the environment; `cancel` ends every wait.
 pub(super) fn options(common: &Common, cancel: &CancelToken) -> Options {
-    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    };
     Options {
         cache_bytes: common.cache_bytes,
         deadline: Duration::from_secs(common.deadline),
-        environment: Environment::of(std::env::vars_os().filter_map(text)),
+        environment: Environment::of_os(std::env::vars_os()),
         cancel: cancel.clone(),
         ..Options::new(&common.cache.clone().unwrap_or_else(|| cache(common)))
     }
@@ -31,9 +28,7 @@ pub(super) fn options(common: &Common, cancel: &CancelToken) -> Options {
 /// The user's cache folder; where there is none, that of the output folder.
 #[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
 fn cache(common: &Common) -> PathBuf {
-    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let user = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
-    user.map_or_else(|| common.out().join(".cache/objects"), |user| user.join("engraft"))
+    user_cache(|name| std::env::var_os(name)).unwrap_or_else(|| common.out().join(".cache/objects"))
 }
 
 /// Brings what the named stages and those they need read from elsewhere.

@@ -165,17 +165,12 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
 /// Says how `transformers` is to call the classes of the one task.
 fn name_classes(folder: &Path, task: &task_file::Task) -> anyhow::Result<()> {
     use task_file::Asked;
-    let problem = match task.asked {
-        Asked::OneClass => Some("single_label_classification"),
-        Asked::AnyClasses => Some("multi_label_classification"),
-        Asked::Score | Asked::Rank => Some("regression"),
-        _ => None,
-    };
-    let names = match task.asked {
-        Asked::OneClass | Asked::AnyClasses => task.classes.clone(),
-        Asked::Tags => TokenClasses::new(task.tags, &task.classes)?.names().to_vec(),
+    let (problem, names) = match task.asked {
+        Asked::OneClass => (Some("single_label_classification"), task.classes.clone()),
+        Asked::AnyClasses => (Some("multi_label_classification"), task.classes.clone()),
+        Asked::Tags => (None, TokenClasses::new(task.tags, &task.classes)?.names().to_vec()),
         // What a single number is called.
-        Asked::Score | Asked::Rank => vec![task.name.clone()],
+        Asked::Score | Asked::Rank => (Some("regression"), vec![task.name.clone()]),
         _ => return Ok(()),
     };
     Ok(model::checkpoint::name_classes(folder, &names, problem)?)
