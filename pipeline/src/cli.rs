@@ -5,6 +5,7 @@ mod args;
 mod attention;
 mod clean;
 mod compare;
+mod depot;
 mod diff;
 mod ending;
 pub(crate) mod exit;
@@ -47,7 +48,7 @@ use crate::engine::layout::Layout;
 use crate::engine::ledger::Ledger;
 use crate::engine::memo::Belief;
 use crate::engine::origin::Claim;
-use crate::engine::run::Outcome;
+use crate::engine::outcome::Outcome;
 use crate::engine::survey::State;
 use crate::engine::verify::Verify;
 use crate::engine::{Engine, Settings};
@@ -85,27 +86,12 @@ pub fn main() -> ExitCode {
 
 fn obey(command: &Command) -> anyhow::Result<Exit> {
     let format = if command.common.json { Format::Json } else { Format::Text };
-    let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
     if let Some(said) = about::about(&command.subcommand).or_else(|| settings::settings(command)) {
         return said;
     }
     let cancel = cancel(&command.subcommand)?;
     threads::start(jobs(&command.common))?;
-    if let Subcommand::Diff { old, new, into } = &command.subcommand {
-        return diff::diff(old, new, into.as_deref(), format);
-    }
-    if let Subcommand::Compare { outs } = &command.subcommand {
-        return compare::compare(outs, format);
-    }
-    if let Subcommand::Fetch { names, into, catalog, max_bytes } = &command.subcommand {
-        let wish =
-            fetch::Wish { names, into: into.as_deref(), catalog: catalog.as_deref(), max_bytes: *max_bytes };
-        return fetch::fetch(wish, outside::options(&command.common, &cancel), &cancel, format);
-    }
-    if let Subcommand::Verify { stages } = &command.subcommand {
-        return verify(&command.common, stages, format);
-    }
-    if let Some(said) = ask(command, format) {
+    if let Some(said) = aside(command, &cancel, format).or_else(|| ask(command, format)) {
         return said;
     }
     let remotes = Arc::new(Remotes::new(outside::options(&command.common, &cancel)));
@@ -119,26 +105,52 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
             return if cancel.is_cancelled() { Ok(Exit::Interrupted) } else { Err(error) };
         }
     }
-    match &command.subcommand {
-        Subcommand::Run { stages, progress, .. } => {
-            run(&engine, stages, &command.common, watch::Show { format, detail, every: *progress })
+    with(&engine, command, &remotes, format)
+}
+
+/// What a subcommand comes to that is about no config's stages; nothing for the others.
+fn aside(command: &Command, cancel: &CancelToken, format: Format) -> Option<anyhow::Result<Exit>> {
+    Some(match &command.subcommand {
+        Subcommand::Diff { old, new, into } => diff::diff(old, new, into.as_deref(), format),
+        Subcommand::Compare { outs } => compare::compare(outs, format),
+        Subcommand::Fetch { names, into, catalog, max_bytes } => {
+            let (into, catalog) = (into.as_deref(), catalog.as_deref());
+            let wish = fetch::Wish { names, into, catalog, max_bytes: *max_bytes };
+            fetch::fetch(wish, outside::options(&command.common, cancel), cancel, format)
         }
-        Subcommand::Plan { stages, check } => {
-            let found = plan(&engine, stages, format, detail)?;
+        Subcommand::Verify { stages } => verify(&command.common, stages, format),
+        _ => return None,
+    })
+}
+
+/// What a subcommand comes to that is about the stages of a config.
+fn with(engine: &Engine, command: &Command, remotes: &Arc<Remotes>, format: Format) -> anyhow::Result<Exit> {
+    let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
+    let show = |every| watch::Show { format, detail, every };
+    match &command.subcommand {
+        Subcommand::Run { stages, progress, .. } => run(engine, stages, &command.common, show(*progress)),
+        Subcommand::Plan { stages, check, graph } => {
+            let shape = if *graph { explain::Shape::Graph } else { explain::Shape::Lines(detail) };
+            let found = plan(engine, stages, format, shape)?;
             Ok(if found == Exit::Found && !check { Exit::Ok } else { found })
         }
-        Subcommand::Why { stage } => why(&engine, stage, format),
-        Subcommand::Status => status(&engine, format),
-        Subcommand::Inspect { artifact, text: None, .. } => inspect(&engine, artifact, format),
+        Subcommand::Why { stage } => why(engine, stage, format),
+        Subcommand::Status => status(engine, format),
+        Subcommand::Inspect { artifact, text: None, .. } => inspect(engine, artifact, format),
         Subcommand::Inspect { artifact, text: Some(text), svg } => {
             only_maps(artifact)?;
-            let maps = maps_of(&command.common, &remotes)?;
+            let maps = maps_of(&command.common, remotes)?;
             engine.admitted()?;
             let (layout, svg) = (engine.layout(), svg.as_deref());
             heat::draw(&heat::Drawing { maps: &maps, layout, text, svg }, format)
         }
+        Subcommand::Push { stages } => depot::push(engine, stages, show(None)),
+        Subcommand::Pull { stages } => depot::pull(engine, stages, show(None)),
+        subcommand @ Subcommand::Gc { .. } if engine.depot().is_some() => {
+            depot::gc(engine, subcommand, format)
+        }
         subcommand @ (Subcommand::Clean { .. } | Subcommand::Gc { .. }) => {
-            clean::clean(&engine, subcommand, format)
+            clean::clean(engine, subcommand, format)
         }
         // Done above: no other needs an engine.
         _ => Ok(Exit::Ok),
@@ -148,9 +160,10 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
 /// Only what writes or waits has anything to bring to an orderly end.
 fn cancel(subcommand: &Subcommand) -> anyhow::Result<CancelToken> {
     match subcommand {
-        Subcommand::Run { .. } | Subcommand::Fetch { .. } => {
-            signals::cancel_on_signal().context("signals cannot be listened to")
-        }
+        Subcommand::Run { .. }
+        | Subcommand::Fetch { .. }
+        | Subcommand::Push { .. }
+        | Subcommand::Pull { .. } => signals::cancel_on_signal().context("signals cannot be listened to"),
         _ => Ok(CancelToken::NEVER),
     }
 }
@@ -196,7 +209,10 @@ fn maps_of(common: &Common, remotes: &Arc<Remotes>) -> anyhow::Result<Mapping> {
 /// The stages whose inputs a subcommand looks at; nothing for those that look at artifacts only.
 fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
     match subcommand {
-        Subcommand::Run { stages, .. } | Subcommand::Plan { stages, .. } => Some(stages),
+        Subcommand::Run { stages, .. }
+        | Subcommand::Plan { stages, .. }
+        | Subcommand::Push { stages }
+        | Subcommand::Pull { stages } => Some(stages),
         Subcommand::Why { stage } => Some(std::slice::from_ref(stage)),
         Subcommand::Status => Some(&[]),
         #[cfg(feature = "query")]
@@ -231,6 +247,7 @@ fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: CancelToken) -> any
         out: common.out().to_owned(),
         jobs: jobs(common),
         restart: matches!(command.subcommand, Subcommand::Run { restart: true, .. }),
+        depot: depot::meant(command, &config, &cancel)?,
         cancel,
         faults: faults()?,
         clock: Arc::new(now),
@@ -311,7 +328,7 @@ fn run(engine: &Engine, stages: &[String], common: &Common, show: watch::Show) -
         return Ok(Exit::Failed);
     }
     let interrupted = summary.count(|outcome| *outcome == Outcome::Interrupted);
-    let failed = summary.count(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let failed = summary.count(|outcome| matches!(outcome, Outcome::Failed(_))) + summary.unshared.len();
     Ok(match (interrupted, failed) {
         (0, 0) => Exit::Ok,
         (0, _) => Exit::Failed,
@@ -320,12 +337,12 @@ fn run(engine: &Engine, stages: &[String], common: &Common, show: watch::Show) -
 }
 
 /// Shows the plan; [`Exit::Failed`] if a stage cannot run, or else [`Exit::Found`] if anything would run.
-fn plan(engine: &Engine, stages: &[String], format: Format, detail: Detail) -> anyhow::Result<Exit> {
+fn plan(engine: &Engine, stages: &[String], format: Format, shape: explain::Shape) -> anyhow::Result<Exit> {
     let found = engine.survey(stages)?;
     print::result(
         format,
-        || explain::plan(&found, detail),
-        || found.iter().map(explain::finding_json).collect(),
+        || explain::plan(&found, shape),
+        || found.iter().map(|finding| explain::finding_json(finding, shape)).collect(),
     )?;
     let all = |state: State, is: bool| found.iter().all(|finding| (finding.state == state) == is);
     Ok(match (all(State::Blocked, false), all(State::Fresh, true)) {
@@ -342,7 +359,7 @@ fn why(engine: &Engine, stage: &str, format: Format) -> anyhow::Result<Exit> {
 }
 
 fn status(engine: &Engine, format: Format) -> anyhow::Result<Exit> {
-    let (found, store) = (engine.survey(&[])?, engine.kept()?);
+    let (found, store) = (engine.survey_here(&[])?, engine.kept()?);
     print::result(
         format,
         || explain::status(&found, &store, now_ms()),

@@ -120,6 +120,9 @@ pub(crate) struct Config {
     /// How many bytes the kept artifacts of all stages may have; without it, 20 GB (some forty checkpoints of BERT base). Shapes no artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_bytes: Option<u64>,
+    /// Where artifacts are shared with other machines; left out, they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depot: Option<crate::depot::Config>,
     /// Where each of these settings stands.
     #[serde(skip)]
     pub origin: Origin,

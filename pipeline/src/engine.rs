@@ -12,6 +12,7 @@
 pub(crate) mod clean;
 pub(crate) mod context;
 mod decay;
+pub(crate) mod depot;
 pub(crate) mod describe;
 pub(crate) mod digest;
 pub(crate) mod error;
@@ -30,11 +31,13 @@ pub(crate) mod lock;
 pub(crate) mod memo;
 pub(crate) mod observe;
 pub(crate) mod origin;
+pub(crate) mod outcome;
 pub(crate) mod progress;
 mod publish;
 pub(crate) mod ranks;
 mod restore;
-pub(crate) mod run;
+mod run;
+pub(crate) mod share;
 pub(crate) mod stage;
 pub(crate) mod survey;
 mod testing;
@@ -46,6 +49,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::cancel::CancelToken;
+use depot::Depot;
 use error::Error;
 use fault::Faults;
 use graph::Graph;
@@ -84,6 +88,8 @@ pub(crate) struct Settings {
     pub claim: Claim,
     /// How much is kept of what a run replaces.
     pub keep: Bounds,
+    /// Where artifacts are shared with other machines, if they are.
+    pub depot: Option<Depot>,
     /// With whom this process was started, if with others.
     pub launch: Option<Launch>,
 }
@@ -111,6 +117,11 @@ impl Engine {
     /// How much is kept of what a run replaces.
     pub(crate) fn bounds(&self) -> Bounds {
         self.settings.keep
+    }
+
+    /// Where artifacts are shared with other machines.
+    pub(crate) fn depot(&self) -> Option<&Depot> {
+        self.settings.depot.as_ref()
     }
 
     /// Where things lie.

@@ -15,7 +15,7 @@ use crate::engine::kept::Bounds;
 use crate::engine::memo::Belief;
 use crate::engine::observe::{Event, Observe};
 use crate::engine::origin::Claim;
-use crate::engine::run::Outcome;
+use crate::engine::outcome::Outcome;
 use crate::engine::survey::State;
 use crate::engine::{Clock, Engine, Settings};
 use crate::stage::remote::Remotes;
@@ -89,8 +89,8 @@ impl Trial {
     ) -> anyhow::Result<BTreeMap<String, Became>> {
         let summary = self.engine(cancel, clock)?.run(stages, &Nobody)?;
         let became = |outcome| match outcome {
-            Outcome::Fresh => None,
-            Outcome::Done(_) | Outcome::Restored => Some(Became::Made),
+            Outcome::Fresh | Outcome::Away => None,
+            Outcome::Done(_) | Outcome::Restored | Outcome::Pulled => Some(Became::Made),
             Outcome::Failed(error) => Some(Became::Failed(error)),
             Outcome::Skipped(_) | Outcome::Interrupted => Some(Became::NotMade),
         };
@@ -111,6 +111,7 @@ impl Trial {
             version: "0.0.0".to_owned(),
             belief: Belief::Stamps,
             origin: None,
+            depot: None,
             launch: None,
             claim: Claim::Respect,
             keep: Bounds::default(),

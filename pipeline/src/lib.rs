@@ -8,6 +8,7 @@ mod catalog;
 mod cli;
 mod compare;
 mod config;
+mod depot;
 mod engine;
 mod fetch;
 pub mod in_process;

@@ -4,6 +4,7 @@
 
 mod cache;
 mod connect;
+pub mod depot;
 mod download;
 mod error;
 pub mod location;

@@ -1,5 +1,7 @@
 //! Requests to remote stores, made one after the other on a hidden runtime of one thread: what an object is, and its bytes.
 
+mod write;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;

@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use base::cancel::CancelToken;
+
 use crate::cache::{self, Cache, Making};
 use crate::error::Error;
 use crate::location::{Address, Location};
@@ -129,6 +131,11 @@ impl Store {
 
     pub(crate) fn cache(&self) -> &Cache {
         &self.0.cache
+    }
+
+    /// Whether somebody has asked to stop.
+    pub(crate) fn cancel(&self) -> &CancelToken {
+        &self.0.options.cancel
     }
 
     pub(crate) fn block_bytes(&self) -> u64 {

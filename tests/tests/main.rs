@@ -7,6 +7,7 @@
 
 mod bad_input;
 mod bi_encoder;
+mod depot;
 mod downstream;
 mod fetch;
 mod glue;

@@ -1,26 +1,28 @@
 //! The command line's grammar and help texts. Does nothing.
 
+mod common;
 mod grammar;
 mod local;
 mod value;
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser};
+use clap::Parser;
 use clap_complete::Shell;
 use model::encoder::pool::Pooling;
 
 use super::attention;
 use super::clean::{self, Keep};
 use super::compare;
+use super::depot;
 use super::predict::pooling;
 #[cfg(feature = "query")]
 use super::query::Asked;
 use super::{diff, exit};
 use crate::bundle::lines::Form;
-use value::{form, jobs, seconds};
+pub(super) use common::Common;
+use value::{form, seconds};
 
 /// Grafts medical knowledge graphs onto pretrained transformers.
 #[derive(Debug, Parser)]
@@ -49,62 +51,6 @@ Environment:
                    credentials, endpoints and proxies for remote files (docs/config.md)
 
 ";
-
-/// What every subcommand takes.
-#[derive(Debug, Args)]
-pub(super) struct Common {
-    /// The config; defaults to `engraft.toml` in this folder or one above, else to the embedded one, a small invented world
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
-    pub(super) config: Option<PathBuf>,
-    /// A preset instead of the config; `init` writes a config that extends it
-    #[arg(
-        long,
-        global = true,
-        value_name = "NAME",
-        conflicts_with = "config",
-        help_heading = "Global options"
-    )]
-    pub(super) preset: Option<String>,
-    /// The folder or URL that paths in the config are relative to
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
-    pub(super) data: Option<PathBuf>,
-    /// The folder for artifacts and the ledger; defaults to the config's `out`, else to `out`. It belongs to one config; another config needs its own folder, or --replace
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
-    pub(super) out: Option<PathBuf>,
-    /// The cache folder for remote files; defaults to `engraft` in the user's cache folder
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
-    pub(super) cache: Option<PathBuf>,
-    /// Maximum size of the cache in bytes; the least recently used files are evicted first
-    #[arg(
-        long,
-        global = true,
-        value_name = "N",
-        default_value_t = 50_000_000_000,
-        help_heading = "Global options"
-    )]
-    pub(super) cache_bytes: u64,
-    /// Time limit for one remote file, including retries and waits
-    #[arg(
-        long,
-        global = true,
-        value_name = "SECONDS",
-        default_value_t = 21_600,
-        help_heading = "Global options"
-    )]
-    pub(super) deadline: u64,
-    /// Overrides one setting of the config; repeatable
-    #[arg(long, global = true, value_name = "KEY=VALUE", help_heading = "Global options")]
-    pub(super) set: Vec<String>,
-    /// Maximum number of threads and of concurrent stages; defaults to one per core. Results do not depend on it
-    #[arg(long, short, global = true, value_name = "N", value_parser = jobs, help_heading = "Global options")]
-    pub(super) jobs: Option<NonZeroUsize>,
-    /// Prints JSON lines to standard output
-    #[arg(long, global = true, help_heading = "Global options")]
-    pub(super) json: bool,
-    /// Prints every reason and every note
-    #[arg(long, short, global = true, help_heading = "Global options")]
-    pub(super) verbose: bool,
-}
 
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
@@ -153,6 +99,8 @@ Both leave everything consistent.")]
 Examples:
   engraft plan --set world.scale=2
   engraft plan --check            exit code 3 if anything would run
+  engraft plan --graph | dot -Tsvg > plan.svg
+  engraft plan --graph --json     a line for each stage, after those that it reads: for schedulers
 
 Exit code 1 if a stage cannot run.")]
     Plan {
@@ -162,6 +110,9 @@ Exit code 1 if a stage cannot run.")]
         /// Reads every artifact and input file again, and exits with code 3 if anything would run
         #[arg(long)]
         check: bool,
+        /// Shows the stages as a graph in the DOT language of Graphviz; with --json, adds what each stage reads, its fingerprint and the cost of its last run
+        #[arg(long)]
+        graph: bool,
     },
     /// Explains why a stage will run or last ran, down to the changed field and the upstream root cause
     #[command(after_help = "\
@@ -368,6 +319,20 @@ Examples:
         #[arg(long, value_name = "DIR")]
         into: Option<PathBuf>,
     },
+    /// Puts artifacts that are up to date into the depot (--depot), with what they were made from
+    #[command(after_help = depot::HELP)]
+    Push {
+        /// The stages whose artifacts to put there; defaults to all
+        #[arg(value_name = "STAGE")]
+        stages: Vec<String>,
+    },
+    /// Brings artifacts from the depot (--depot) where they are not up to date here; makes nothing
+    #[command(after_help = depot::PULL_HELP)]
+    Pull {
+        /// The stages whose artifacts to bring; defaults to all
+        #[arg(value_name = "STAGE")]
+        stages: Vec<String>,
+    },
     /// Removes artifacts, kept ones too, and work folders, after asking; leaves the ledger and every file it does not name
     #[command(after_help = clean::HELP)]
     Clean {
@@ -381,7 +346,7 @@ Examples:
         #[arg(long, short, conflicts_with = "dry_run")]
         yes: bool,
     },
-    /// Removes artifacts of earlier settings: those beyond the bounds, or all; what is in place stays
+    /// Removes artifacts of earlier settings: those beyond the bounds, or all; what is in place stays. With --depot, those of the depot instead
     #[command(after_help = clean::GC_HELP)]
     Gc {
         /// The stages whose kept artifacts to remove; defaults to all
@@ -393,6 +358,9 @@ Examples:
         /// Only prints what would be removed
         #[arg(long)]
         dry_run: bool,
+        /// With --depot: how long files stay that no artifact has, as another machine may be about to put one there
+        #[arg(long, value_name = "HOURS", default_value_t = 24)]
+        grace: u32,
         #[command(flatten)]
         keep: Keep,
     },
@@ -400,6 +368,8 @@ Examples:
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use clap::FromArgMatches;
 
     use super::*;

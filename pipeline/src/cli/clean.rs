@@ -27,8 +27,10 @@ Examples:
   engraft gc --dry-run
   engraft gc --keep 1      of each stage, keeps only the artifact that was replaced last
   engraft gc --all         a run with earlier settings will make everything anew
+  engraft gc --depot s3://bucket/engraft --keep 2 --dry-run
 
-`run` stays within the bounds by itself. States of interrupted trainings stay; `engraft clean`
+`run` stays within the bounds by itself. Of a depot that is named here by --depot, artifacts beyond
+--keep and --keep-bytes are removed (without these, none) and files that no artifact has. States of interrupted trainings stay; `engraft clean`
 removes them.";
 
 /// How much is kept of what a run replaces.

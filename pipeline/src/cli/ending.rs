@@ -10,7 +10,7 @@ use crate::board;
 use crate::bundle::task_file::FILE as TASK_FILE;
 use crate::engine::layout::Layout;
 use crate::engine::ledger::{Ledger, Line};
-use crate::engine::run::{Outcome, Summary};
+use crate::engine::outcome::{Outcome, Summary};
 use crate::stage::encoder::MODEL;
 
 /// Lines of things made, at most; the rest is counted.
@@ -359,7 +359,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Ledger::read(&folder.path().join("ledger.jsonl")).unwrap();
         let of = |outcomes: &[(String, Outcome)]| {
-            let summary = Summary { outcomes: outcomes.to_vec() };
+            let summary = Summary { outcomes: outcomes.to_vec(), unshared: vec![] };
             let ending = Ending::new(&summary, &[], &ledger, &Layout::new("out"));
             (ending.lines(""), ending.json(""))
         };

@@ -9,6 +9,7 @@ use super::table::table;
 use super::watch::Detail;
 use crate::engine::explain::{Cause, Note, Reason};
 use crate::engine::kept::Store;
+use crate::engine::ledger::Line;
 use crate::engine::survey::{Finding, State, Why};
 
 /// The reasons in one line.
@@ -31,8 +32,45 @@ pub(super) fn reasons_json(reasons: &[Reason]) -> Value {
     Value::Array(reasons.iter().map(one).collect())
 }
 
-/// A line per stage: what would become of it and why.
-pub(super) fn plan(findings: &[Finding], detail: Detail) -> Vec<String> {
+/// How a plan is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A line for each stage.
+    Lines(Detail),
+    /// As a graph.
+    Graph,
+}
+
+/// What would become of each stage, and why.
+pub(super) fn plan(findings: &[Finding], shape: Shape) -> Vec<String> {
+    match shape {
+        Shape::Lines(detail) => plan_lines(findings, detail),
+        Shape::Graph => dot(findings),
+    }
+}
+
+/// The graph of stages in the DOT language: an arrow leads from what is read to what reads it.
+fn dot(findings: &[Finding]) -> Vec<String> {
+    let node = |finding: &Finding| {
+        let took = finding.cost().map(|line| format!("\\n{}", measure::time(line.seconds)));
+        let drawn = match finding.state {
+            State::Fresh => "style=solid",
+            State::Restore | State::Depot => "style=\"dashed\"",
+            State::Stale => "style=filled fillcolor=\"#ffd27f\"",
+            State::Pending => "style=filled fillcolor=\"#ffefcc\"",
+            State::Blocked => "style=filled fillcolor=\"#ff9c8f\"",
+        };
+        let (stage, state) = (&finding.stage, state(finding.state));
+        format!("  \"{stage}\" [label=\"{stage}\\n{state}{}\" {drawn}];", took.unwrap_or_default())
+    };
+    let edges = findings
+        .iter()
+        .flat_map(|to| to.reads.iter().map(move |from| format!("  \"{from}\" -> \"{}\";", to.stage)));
+    let head = ["digraph engraft {".to_owned(), "  rankdir=LR; node [shape=box];".to_owned()];
+    head.into_iter().chain(findings.iter().map(node)).chain(edges).chain(["}".to_owned()]).collect()
+}
+
+fn plan_lines(findings: &[Finding], detail: Detail) -> Vec<String> {
     let row = |finding: &Finding| {
         let from = finding.begins_with.as_ref().map_or_else(String::new, |base| format!(" <- {base}"));
         let stage = format!("{}{from}", finding.stage);
@@ -40,7 +78,8 @@ pub(super) fn plan(findings: &[Finding], detail: Detail) -> Vec<String> {
     };
     let rows: Vec<_> = findings.iter().map(row).collect();
     let mut lines = table(&["STAGE", "STATE", "WHY"], &rows);
-    let open = findings.iter().filter(|finding| !matches!(finding.state, State::Fresh | State::Restore));
+    let settled = |finding: &Finding| matches!(finding.state, State::Fresh | State::Restore | State::Depot);
+    let open = findings.iter().filter(|finding| !settled(finding));
     let devices: BTreeSet<&String> = open.filter_map(|finding| finding.computes_on.as_ref()).collect();
     lines.extend(devices.into_iter().map(|device| format!("models are computed on {device}")));
     lines
@@ -53,23 +92,35 @@ fn why_short(finding: &Finding, detail: Detail) -> String {
         None => {
             let kept = finding.restores.as_ref();
             let kept = kept.map(|line| format!("; kept, made in {}", measure::time(line.seconds)));
-            reasons(&finding.reasons, detail) + &kept.unwrap_or_default()
+            let shared = finding.shared.as_ref();
+            let shared = shared.map(|line| format!("; made elsewhere in {}", measure::time(line.seconds)));
+            reasons(&finding.reasons, detail) + &kept.or(shared).unwrap_or_default()
         }
     }
 }
 
-/// A finding for machines.
-pub(super) fn finding_json(finding: &Finding) -> Value {
-    json!({
+/// A finding for machines; of a graph with all that a scheduler asks.
+pub(super) fn finding_json(finding: &Finding, shape: Shape) -> Value {
+    let mut value = json!({
         "stage": finding.stage,
         "state": finding.state,
         "reasons": reasons_json(&finding.reasons),
         "notes": finding.notes,
         "error": finding.error,
         "restores": finding.restores.as_ref().map(|line| line.artifact),
+        "depot": finding.shared.as_ref().map(|line| line.artifact),
         "begins_with": finding.begins_with,
         "computes_on": finding.computes_on,
-    })
+    });
+    if shape == Shape::Graph {
+        let bytes = |line: &Line| line.outputs.iter().map(|output| output.bytes).sum::<u64>();
+        value["reads"] = json!(finding.reads);
+        value["files"] = json!(finding.files);
+        value["fingerprint"] = json!(finding.fingerprint);
+        value["cost"] =
+            json!(finding.cost().map(|line| json!({"seconds": line.seconds, "bytes": bytes(line)})));
+    }
+    value
 }
 
 /// The whole explanation of one stage.
@@ -81,6 +132,11 @@ pub(super) fn why(why: &Why) -> Vec<String> {
         State::Restore => {
             lines.push(format!(
                 "{stage} will be restored: an earlier run made it with these settings and inputs:"
+            ));
+        }
+        State::Depot => {
+            lines.push(format!(
+                "{stage} need not run: the depot has what another machine made with these settings and inputs:"
             ));
         }
         State::Stale => lines.push(format!("{stage} will run:")),
@@ -193,6 +249,7 @@ fn state(state: State) -> &'static str {
     match state {
         State::Fresh => "up to date",
         State::Restore => "restore",
+        State::Depot => "in the depot",
         State::Stale => "will run",
         State::Pending => "may run",
         State::Blocked => "cannot run",

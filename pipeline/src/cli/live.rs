@@ -107,16 +107,26 @@ impl Observe for Live<'_> {
         self.inner.event(event);
         let mut state = self.state();
         // Whatever is not as it was before changes the page.
-        state.changed |= !matches!(event, Event::Fresh { .. } | Event::Skipped { .. });
+        state.changed |= !matches!(
+            event,
+            Event::Fresh { .. }
+                | Event::Skipped { .. }
+                | Event::Away { .. }
+                | Event::Pushing { .. }
+                | Event::Pushed { .. }
+        );
         match event {
             Event::Started { stage, progress, .. } => {
                 state.at_work.push(((*stage).to_owned(), (*progress).clone()));
             }
-            Event::Done { line, .. } => state.at_work.retain(|(stage, _)| *stage != line.stage),
-            Event::Failed { stage, .. } | Event::Interrupted { stage } => {
-                state.at_work.retain(|(of, _)| of != stage);
+            Event::Pulling { line, progress } => {
+                state.at_work.push((line.stage.clone(), (*progress).clone()));
             }
-            _ => {}
+            event => {
+                if let Some(stage) = event.ends() {
+                    state.at_work.retain(|(of, _)| of != stage);
+                }
+            }
         }
     }
 }

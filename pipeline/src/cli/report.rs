@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::measure;
 use crate::engine::context::WARNINGS;
 use crate::engine::ledger::{Ledger, Line};
-use crate::engine::run::{Outcome, Summary};
+use crate::engine::outcome::{Outcome, Summary};
 use crate::engine::verify::{Damage, Lines, Verification, Verified};
 
 /// What was found in the ledger and in each artifact.
@@ -77,7 +77,9 @@ fn damage(damage: &Damage) -> String {
 
 /// What the stages warned of whose artifacts stand, those of earlier runs too.
 pub(super) fn warnings<'l>(summary: &Summary, ledger: &'l Ledger) -> Vec<(&'l str, &'l str)> {
-    let stands = |outcome: &Outcome| matches!(outcome, Outcome::Done(_) | Outcome::Fresh | Outcome::Restored);
+    let stands = |outcome: &Outcome| {
+        matches!(outcome, Outcome::Done(_) | Outcome::Fresh | Outcome::Restored | Outcome::Pulled)
+    };
     let standing = summary.outcomes.iter().filter(|(_, outcome)| stands(outcome));
     let lines = standing.filter_map(|(stage, _)| ledger.last(stage));
     let texts = |line: &'l Line| line.facts.get(WARNINGS).and_then(Value::as_array).into_iter().flatten();
@@ -108,13 +110,16 @@ pub(super) fn summary_json(summary: &Summary, warnings: &[(&str, &str)], seconds
     value
 }
 
-fn tally(summary: &Summary) -> [(&'static str, usize); 6] {
+fn tally(summary: &Summary) -> [(&'static str, usize); 9] {
     [
         ("ran", summary.count(|outcome| matches!(outcome, Outcome::Done(_)))),
         ("restored", summary.count(|outcome| *outcome == Outcome::Restored)),
+        ("pulled", summary.count(|outcome| *outcome == Outcome::Pulled)),
+        ("in the depot", summary.count(|outcome| *outcome == Outcome::Away)),
         ("up to date", summary.count(|outcome| *outcome == Outcome::Fresh)),
         ("failed", summary.count(|outcome| matches!(outcome, Outcome::Failed(_)))),
         ("skipped", summary.count(|outcome| matches!(outcome, Outcome::Skipped(_)))),
         ("interrupted", summary.count(|outcome| *outcome == Outcome::Interrupted)),
+        ("not put into the depot", summary.unshared.len()),
     ]
 }

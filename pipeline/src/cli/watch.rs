@@ -124,11 +124,14 @@ impl<D: Display> Observe for Watching<D> {
         let mut live = self.shared.live();
         match event {
             Event::Started { stage, progress, .. } => live.start(stage, progress, clock()),
-            Event::Done { line, .. } => live.end(&line.stage, clock(), |said| display.said(said)),
-            Event::Failed { stage, .. } | Event::Interrupted { stage } => {
-                live.end(stage, clock(), |said| display.said(said));
+            Event::Pulling { line, progress } | Event::Pushing { line, progress } => {
+                live.start(&line.stage, progress, clock());
             }
-            Event::Fresh { .. } | Event::Restored { .. } | Event::Skipped { .. } => {}
+            event => {
+                if let Some(stage) = event.ends() {
+                    live.end(stage, clock(), |said| display.said(said));
+                }
+            }
         }
         display.event(event);
     }

@@ -56,6 +56,11 @@ pub(crate) enum Reason {
     /// A file of the artifact that an earlier run with these very settings and inputs left is not what the ledger says, so that the artifact
     /// cannot be restored.
     KeptDamaged { path: String },
+    /// An object of the depot is not there, or not what its name says, so that the artifact cannot be brought from it.
+    DepotDamaged {
+        /// Its key.
+        object: String,
+    },
     /// An input artifact will be made first. If it comes out as it was, the stage need not run.
     Pending {
         /// The stage that makes it.
@@ -87,6 +92,7 @@ impl fmt::Display for Reason {
             Self::OutputMissing { path } => write!(f, "output {path} is missing"),
             Self::OutputChanged { path } => write!(f, "output {path} is not as it was made"),
             Self::KeptDamaged { path } => write!(f, "kept output {path} is not as it was made"),
+            Self::DepotDamaged { object } => write!(f, "the depot's {object} is missing or damaged"),
             Self::Pending { name } => write!(f, "input artifact {name} is made first"),
         }
     }

@@ -30,6 +30,14 @@ pub(crate) enum Point {
     AfterLedger,
     /// The old artifact is among the kept ones.
     Kept,
+    /// An artifact of the depot is downloaded, and not yet on its way to its place.
+    Pulled,
+    /// Some of a file has gone into the depot.
+    Blob,
+    /// All files are in the depot, and its line is not.
+    Blobs,
+    /// The depot has the artifact and its line.
+    Shared,
 }
 
 impl Point {
@@ -46,6 +54,9 @@ impl Point {
         Self::AfterLedger,
         Self::Kept,
     ];
+
+    /// Those that a stage passes whose artifact is shared.
+    pub(crate) const SHARING: [Self; 4] = [Self::Pulled, Self::Blob, Self::Blobs, Self::Shared];
 
     /// Those that an artifact passes which is restored.
     #[cfg(test)]
@@ -64,6 +75,10 @@ impl Point {
             Self::TornLedger => "torn-ledger",
             Self::AfterLedger => "after-ledger",
             Self::Kept => "kept",
+            Self::Pulled => "pulled",
+            Self::Blob => "blob",
+            Self::Blobs => "blobs",
+            Self::Shared => "shared",
         }
     }
 }
@@ -115,12 +130,13 @@ impl FromStr for Faults {
         let error = || {
             Error::new(format!(
                 "`{given}` names no fault: write STAGE:POINT or STAGE:working:N with N from 1, where POINT is one of {}",
-                Point::ALL.map(Point::name).join(", ")
+                Point::ALL.into_iter().chain(Point::SHARING).map(Point::name).collect::<Vec<_>>().join(", ")
             ))
         };
         let mut parts = given.split(':');
         let (Some(stage), Some(point)) = (parts.next(), parts.next()) else { return Err(error()) };
-        let point = Point::ALL.into_iter().find(|p| p.name() == point).ok_or_else(error)?;
+        let point =
+            Point::ALL.into_iter().chain(Point::SHARING).find(|p| p.name() == point).ok_or_else(error)?;
         let nth: u64 = parts.next().map_or(Ok(1), str::parse).map_err(|_| error())?;
         let passes = nth.checked_sub(1).ok_or_else(error)?;
         if stage.is_empty() || parts.next().is_some() || (passes > 0 && point != Point::Working) {

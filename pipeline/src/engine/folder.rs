@@ -105,7 +105,8 @@ fn seal_file(folder: &Path, file: &str, cancel: &CancelToken) -> Result<(Output,
     sealed().map_err(Error::at(&path))
 }
 
-fn sync_tree(folder: &Path) -> Result<(), Error> {
+/// Brings every folder below `folder` safely to disk, and itself.
+pub(super) fn sync_tree(folder: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::at(folder))? {
         let entry = entry.map_err(Error::at(folder))?;
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -47,6 +47,8 @@ pub(crate) struct Seen {
 pub(crate) struct Judgement {
     /// What shapes its artifact now. Input artifacts that are still to be made are missing.
     pub description: Description,
+    /// Whether there are such.
+    pub is_open: bool,
     /// Its outside files.
     pub seen: Vec<Seen>,
     /// Why it has to run; nothing if it is up to date.
@@ -104,7 +106,8 @@ pub(crate) fn judge(
             reasons
         }
     };
-    Ok(Judgement { description, seen, reasons, notes })
+    let is_open = artifacts.values().any(Option::is_none);
+    Ok(Judgement { description, is_open, seen, reasons, notes })
 }
 
 /// Digests the outside files.

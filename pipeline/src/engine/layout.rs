@@ -45,6 +45,11 @@ impl Layout {
         self.works().join(format!("{stage}-{}.done", fingerprint.stem()))
     }
 
+    /// The folder that an artifact of the depot is downloaded to. It is never resumed.
+    pub(crate) fn pulled(&self, stage: &str, fingerprint: &Digest) -> PathBuf {
+        self.works().join(format!("{stage}-{}.pulled", fingerprint.stem()))
+    }
+
     /// The page about the whole folder. It is no artifact.
     pub(crate) fn page(&self) -> PathBuf {
         self.out.join("index.html")

@@ -255,7 +255,11 @@ pub(super) enum Damage {
 
 impl Damage {
     fn at(&self, path: &Path, line: usize) -> Error {
-        let place = format!("{}:{line}", path.display());
+        self.of(&format!("{}:{line}", path.display()))
+    }
+
+    /// What is to be said of a line at `place`.
+    pub(super) fn of(&self, place: &str) -> Error {
         let damaged = |cause: &dyn std::fmt::Display| {
             Error::new(format!(
                 "{place}: this ledger line is damaged ({cause}): restore the file from a backup, or delete the line to have its \

@@ -35,6 +35,48 @@ pub(crate) enum Event<'a> {
         /// The ledger line, with the reasons.
         line: &'a Line,
     },
+    /// It does not run, and is not needed here: the depot has what it would make.
+    Away {
+        /// The depot's line.
+        line: &'a Line,
+    },
+    /// Its artifact is downloaded from the depot.
+    Pulling {
+        /// The depot's line.
+        line: &'a Line,
+        /// Counts its bytes.
+        progress: &'a Progress,
+    },
+    /// It did not run: its artifact came from the depot and is in place.
+    Pulled {
+        /// The ledger line, with the reasons.
+        line: &'a Line,
+    },
+    /// Its artifact in the depot is damaged.
+    NotPulled {
+        stage: &'a str,
+        /// What is damaged.
+        reason: &'a Reason,
+    },
+    /// Its artifact goes into the depot.
+    Pushing {
+        /// Its ledger line.
+        line: &'a Line,
+        /// Counts its bytes.
+        progress: &'a Progress,
+    },
+    /// That has ended.
+    Pushed {
+        stage: &'a str,
+        /// How many bytes have gone; nothing if it failed.
+        bytes: Option<u64>,
+    },
+    /// It is here, but could not be put into the depot.
+    Unshared {
+        stage: &'a str,
+        /// What went wrong, with causes.
+        error: &'a str,
+    },
     /// It failed; nothing of it became visible.
     Failed {
         stage: &'a str,
@@ -49,6 +91,27 @@ pub(crate) enum Event<'a> {
     },
     /// It was stopped, or not started any more, because somebody asked to stop.
     Interrupted { stage: &'a str },
+}
+
+impl Event<'_> {
+    /// The stage whose work, or whose way to or from the depot, has ended with this.
+    pub(crate) fn ends(&self) -> Option<&str> {
+        match self {
+            Self::Done { line, .. } | Self::Pulled { line } => Some(&line.stage),
+            Self::Failed { stage, .. }
+            | Self::Interrupted { stage }
+            | Self::NotPulled { stage, .. }
+            | Self::Pushed { stage, .. } => Some(stage),
+            Self::Started { .. }
+            | Self::Fresh { .. }
+            | Self::Restored { .. }
+            | Self::Skipped { .. }
+            | Self::Away { .. }
+            | Self::Pulling { .. }
+            | Self::Pushing { .. }
+            | Self::Unshared { .. } => None,
+        }
+    }
 }
 
 /// How an artifact compares with the one before it.

@@ -149,6 +149,11 @@ impl Progress {
         self.0.faults.pass(&self.0.stage, Point::Working);
     }
 
+    /// Counts bytes that moved between machines, which is no step of the stage's work.
+    pub(super) fn count_bytes(&self, bytes: u64) {
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Counts rows (or steps) that were done.
     pub(crate) fn add_rows(&self, rows: u64) {
         self.0.rows.fetch_add(rows, Ordering::Relaxed);

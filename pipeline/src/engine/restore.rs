@@ -2,7 +2,7 @@
 //! first, then published as a finished artifact is. Does not decide whether the stage is up to date.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Settings;
@@ -13,6 +13,7 @@ use super::judge::Judgement;
 use super::kept::{Candidate, candidate};
 use super::layout::Layout;
 use super::ledger::{self, Ledger, Line};
+use super::memo::Known;
 use super::publish::{Finished, check_place};
 
 /// What became of the attempt to restore an artifact.
@@ -48,22 +49,33 @@ impl Restore<'_> {
                 return Ok(Restored::Damaged(found.damage(&file, self.layout)));
             }
         };
+        self.put(&line, &found.folder, known, judged).map(|line| Restored::Yes(Box::new(line)))
+    }
+
+    /// Puts the artifact of `made`, which is whole in `folder`, in its place; gives its new line.
+    pub(super) fn put(
+        &self,
+        made: &Line,
+        folder: &Path,
+        known: Vec<Known>,
+        judged: &Judgement,
+    ) -> anyhow::Result<Line> {
         check_place(self.stage, self.layout, &self.records.ledger)?;
         let place = self.layout.artifact(self.stage);
-        for (output, known) in line.outputs.iter().zip(known) {
+        for (output, known) in made.outputs.iter().zip(known) {
             self.records.memo.learn(&place.join(&output.path), known);
         }
-        let again = self.line(&line, judged);
-        if found.folder == place {
+        let again = self.line(made, judged);
+        if folder == place {
             // A run with other settings left the same contents: only the ledger has to know.
             lock(&self.records.ledger).append(again.clone(), &self.settings.faults)?;
-            return Ok(Restored::Yes(Box::new(again)));
+            return Ok(again);
         }
         let before = self.records.in_place(self.stage, judged);
         fs::create_dir_all(self.layout.works()).map_err(Error::at(&self.layout.works()))?;
-        let kept = Finished { work: &found.folder, fingerprint: &again.fingerprint, line: &again, before };
-        kept.publish(self.layout, self.settings, &self.records.ledger)?;
-        Ok(Restored::Yes(Box::new(again)))
+        let finished = Finished { work: folder, fingerprint: &again.fingerprint, line: &again, before };
+        finished.publish(self.layout, self.settings, &self.records.ledger)?;
+        Ok(again)
     }
 
     fn find(&self, judged: &Judgement) -> Option<(Line, PathBuf)> {

@@ -17,48 +17,29 @@ use super::live;
 use super::lock::Lock;
 use super::memo::{Belief, Memo};
 use super::observe::{Event, Made, Observe};
+use super::outcome::{Outcome, Summary};
 use super::progress::Progress;
 use super::publish::recover;
 use super::restore::{Restore, Restored};
+use super::share::Shared;
 use super::stage::Stage;
 
-/// What became of a stage.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It was up to date.
-    Fresh,
-    /// It ran.
-    Done(Made),
-    /// What an earlier run made is in place again.
-    Restored,
-    /// It failed, with this message.
-    Failed(String),
-    /// It could not start because this stage failed.
-    Skipped(String),
-    /// It was stopped or not started because somebody asked to stop.
-    Interrupted,
-}
-
-/// What became of every stage that was needed, in the graph's order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Summary {
-    /// The stages with their outcomes.
-    pub outcomes: Vec<(String, Outcome)>,
-}
-
-impl Summary {
-    /// How many outcomes satisfy `which`.
-    pub(crate) fn count(&self, which: impl Fn(&Outcome) -> bool) -> usize {
-        self.outcomes.iter().filter(|(_, outcome)| which(outcome)).count()
-    }
+/// Whether stages are made that are neither here nor in the depot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Making {
+    Yes,
+    /// Such a stage is an error.
+    No,
 }
 
 /// A run in progress.
-struct Session<'a> {
-    engine: &'a Engine,
+pub(super) struct Session<'a> {
+    pub(super) engine: &'a Engine,
     goals: &'a [String],
-    observer: &'a dyn Observe,
-    records: Records,
+    pub(super) observer: &'a dyn Observe,
+    pub(super) records: Records,
+    pub(super) shared: Shared,
+    making: Making,
 }
 
 impl Engine {
@@ -68,17 +49,31 @@ impl Engine {
     /// # Errors
     /// When the run cannot begin. What happens to stages stands in the summary.
     pub(crate) fn run(&self, goals: &[String], observer: &dyn Observe) -> Result<Summary, Error> {
+        self.work(goals, observer, Making::Yes)
+    }
+
+    /// Brings the artifacts of the named stages, of all if none is named, from the depot where they are not up to date; makes nothing.
+    ///
+    /// # Errors
+    /// When it cannot begin. What happens to stages stands in the summary.
+    pub(crate) fn pull(&self, goals: &[String], observer: &dyn Observe) -> Result<Summary, Error> {
+        self.work(goals, observer, Making::No)
+    }
+
+    fn work(&self, goals: &[String], observer: &dyn Observe, making: Making) -> Result<Summary, Error> {
         let needed = self.graph.needed(goals)?;
         let _lock = Lock::take(&self.layout.lock())?;
-        let ledger = Mutex::new(Ledger::read(&self.layout.ledger())?);
+        if let Some(depot) = &self.settings.depot {
+            depot.open().map_err(|error| Error::new(failure::text(&error)))?;
+        }
+        let session = Session::new(self, goals, observer, making)?;
+        let ledger = &session.records.ledger;
         self.claim()?;
         for place in self.graph.needed(&[])? {
-            recover(self.graph.stage(place).name(), &self.layout, &self.settings, &ledger);
+            recover(self.graph.stage(place).name(), &self.layout, &self.settings, ledger);
         }
-        sweep(&self.graph, &self.layout, &self.settings, &ledger);
+        sweep(&self.graph, &self.layout, &self.settings, ledger);
         live::sweep(&self.layout);
-        let records = Records { ledger, memo: Memo::load(&self.layout.memo()), others: self.others()? };
-        let session = Session { engine: self, goals, observer, records };
         let outcomes = session.schedule(&needed);
         // A memo that cannot be saved costs the next run some reading, nothing else.
         let _ = session.records.memo.save();
@@ -90,6 +85,7 @@ impl Engine {
         let name = |place| self.graph.stage(place).name().to_owned();
         Ok(Summary {
             outcomes: outcomes.into_iter().map(|(place, outcome)| (name(place), outcome)).collect(),
+            unshared: session.shared.into_unshared(),
         })
     }
 }
@@ -102,6 +98,20 @@ enum Turn {
     Over(Outcome),
     /// It did not begin: what it reads of the stages at these places is damaged.
     Damaged(Vec<(usize, Reason)>),
+}
+
+impl<'a> Session<'a> {
+    /// A run that has not begun. Nobody else may be writing.
+    pub(super) fn new(
+        engine: &'a Engine,
+        goals: &'a [String],
+        observer: &'a dyn Observe,
+        making: Making,
+    ) -> Result<Self, Error> {
+        let ledger = Mutex::new(Ledger::read(&engine.layout.ledger())?);
+        let records = Records { ledger, memo: Memo::load(&engine.layout.memo()), others: engine.others()? };
+        Ok(Self { engine, goals, observer, records, shared: Shared::default(), making })
+    }
 }
 
 impl Session<'_> {
@@ -157,8 +167,10 @@ impl Session<'_> {
         if running >= settings.jobs.get() || settings.cancel.is_cancelled() {
             return None;
         }
-        let done =
-            |outcome: &Outcome| matches!(outcome, Outcome::Fresh | Outcome::Done(_) | Outcome::Restored);
+        let done = |outcome: &Outcome| {
+            use Outcome::{Away, Done, Fresh, Pulled, Restored};
+            matches!(outcome, Fresh | Done(_) | Restored | Pulled | Away)
+        };
         let there = |place: &usize| outcomes.get(place).is_some_and(done);
         let at = waiting.iter().position(|&place| self.engine.graph.upstream(place).iter().all(there))?;
         Some(waiting.remove(at))
@@ -218,7 +230,7 @@ impl Session<'_> {
             self.observer.event(&Event::Interrupted { stage });
             return Outcome::Interrupted;
         }
-        let error = with_remedy(failure::text(error));
+        let error = failure::with_remedy(failure::text(error));
         self.observer.event(&Event::Failed { stage, error: &error });
         Outcome::Failed(error)
     }
@@ -239,8 +251,9 @@ impl Session<'_> {
         let stage = self.engine.graph.stage(place);
         let last = self.ledger().last(stage.name()).cloned();
         let upstream = self.engine.graph.upstream(place).iter().map(|&up| self.name(up));
+        let here = |name: &str| self.ledger().last(name).map(|line| line.artifact);
         let artifacts =
-            upstream.map(|name| (name.to_owned(), self.ledger().last(name).map(|line| line.artifact)));
+            upstream.map(|name| (name.to_owned(), self.shared.artifact(name).or_else(|| here(name))));
         let artifacts = artifacts.collect();
         let bench = self.bench();
         let mut judgement = judge(stage, last.as_ref(), &artifacts, &bench)?;
@@ -249,26 +262,38 @@ impl Session<'_> {
             let damaged = match self.restore(stage.name(), &judgement)? {
                 Restored::Yes(line) => {
                     self.observer.event(&Event::Restored { line: &line });
+                    self.share(stage.name())?;
                     return Ok(Turn::Over(Outcome::Restored));
                 }
                 Restored::Damaged(reason) => Some(reason),
                 Restored::Nothing => None,
             };
+            if let Some(outcome) = self.had_elsewhere(stage.name(), judgement)? {
+                return Ok(Turn::Over(outcome));
+            }
             // Time stamps are good enough to leave a stage alone, not for what goes into an artifact.
             let reading = Bench { inputs: Belief::Reading, ..bench };
             judgement = judge(stage, last.as_ref(), &artifacts, &reading)?;
             if !judgement.reasons.is_empty() {
                 // First, where it is said even if only one reason is.
-                judgement.reasons.splice(0..0, damaged);
+                judgement.reasons.splice(0..0, damaged.into_iter().chain(self.shared.damage(stage.name())));
             }
         }
         cancel.check()?;
         if judgement.reasons.is_empty() {
             judgement.notes.extend(same);
             self.observer.event(&Event::Fresh { stage: stage.name(), notes: &judgement.notes });
+            self.share(stage.name())?;
             return Ok(Turn::Over(Outcome::Fresh));
         }
-        let damaged = self.damaged(place);
+        if self.making == Making::No {
+            return Err(self.not_there(&judgement).into());
+        }
+        let mut damaged = self.bring_upstream(place)?;
+        cancel.check()?;
+        if damaged.is_empty() {
+            damaged = self.damaged(place);
+        }
         cancel.check()?;
         if !damaged.is_empty() {
             return Ok(Turn::Damaged(damaged));
@@ -283,13 +308,32 @@ impl Session<'_> {
         let progress = Progress::new(stage.name(), cancel, faults, Arc::clone(&settings.clock));
         let reasons = &judgement.reasons;
         self.observer.event(&Event::Started { stage: stage.name(), reasons, progress: &progress });
-        let asked = self.goals.is_empty() || self.goals.iter().any(|goal| goal == stage.name());
-        let restart = settings.restart && asked;
+        let restart = settings.restart && self.is_asked(stage.name());
         let task = Task { stage, layout: &self.engine.layout, settings, records: &self.records, restart };
         let line = task.execute(judgement, &progress)?;
         let result = made(last, &line);
         self.observer.event(&Event::Done { line: &line, progress: progress.snapshot(), result });
+        self.share(stage.name())?;
         Ok(Turn::Over(Outcome::Done(result)))
+    }
+
+    /// Whether the run was asked for this stage, not only for what reads it.
+    pub(super) fn is_asked(&self, stage: &str) -> bool {
+        self.goals.is_empty() || self.goals.iter().any(|goal| goal == stage)
+    }
+
+    /// What is said of a stage that was to be brought and is nowhere.
+    fn not_there(&self, judged: &Judgement) -> Error {
+        let place = self
+            .engine
+            .settings
+            .depot
+            .as_ref()
+            .map_or_else(String::new, |depot| format!(" {}", depot.place()));
+        let why = judged.reasons.first().map_or_else(String::new, |reason| format!(" ({reason})"));
+        Error::new(format!(
+            "it is not up to date here{why}, and the depot{place} has nothing for these settings and inputs: `engraft run` makes it"
+        ))
     }
 
     fn restore(&self, stage: &str, judgement: &Judgement) -> anyhow::Result<Restored> {
@@ -313,11 +357,11 @@ impl Session<'_> {
         self.engine.bench(&self.records.memo)
     }
 
-    fn name(&self, place: usize) -> &str {
+    pub(super) fn name(&self, place: usize) -> &str {
         self.engine.graph.stage(place).name()
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.records.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -325,7 +369,8 @@ impl Session<'_> {
 /// Has the stages at `makers` judged once more, now that the memo knows what is damaged of theirs, and then the one at `place`.
 fn revive(place: usize, makers: &BTreeSet<usize>, waiting: &mut Vec<usize>, outcomes: &mut Outcomes) {
     // One that was made in this run is as it should be by now; one without an outcome is being made.
-    let fresh = makers.iter().filter(|maker| outcomes.get(maker) == Some(&Outcome::Fresh));
+    let there = |maker: &&usize| matches!(outcomes.get(maker), Some(Outcome::Fresh | Outcome::Away));
+    let fresh = makers.iter().filter(there);
     waiting.extend(fresh.copied().chain([place]));
     waiting.sort_unstable();
     outcomes.retain(|place, _| !waiting.contains(place));
@@ -333,24 +378,6 @@ fn revive(place: usize, makers: &BTreeSet<usize>, waiting: &mut Vec<usize>, outc
 
 fn made(before: Option<&Line>, line: &Line) -> Made {
     if before.is_some_and(|before| before.artifact == line.artifact) { Made::Same } else { Made::New }
-}
-
-/// Adds what to do to the commonest failures that are no stage's fault. By their text, because libraries wrap errors beyond
-/// recognition.
-fn with_remedy(error: String) -> String {
-    if error.contains("No space left on device") {
-        return format!(
-            "{error}: the disk is full; free some space (`engraft gc --all` removes what is kept of earlier settings) \
-                        or choose another folder with --out, then run again (nothing made earlier was lost)"
-        );
-    }
-    if error.contains("Resource temporarily unavailable") {
-        return format!(
-            "{error}: the system gives no more threads; allow more (`ulimit -u`) or use fewer with --jobs, then run again \
-                        (nothing made earlier was lost)"
-        );
-    }
-    error
 }
 
 #[cfg(test)]

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::depot::Depot;
 use super::digest::Digest;
 use super::error::Error;
 use super::explain::{Cause, Note, Reason, trace};
+use super::failure;
 use super::judge::{Judgement, judge};
 use super::kept::{Store, candidate};
 use super::ledger::{Ledger, Line};
 use super::memo::{Belief, Memo};
-use super::stage::{Artifacts, Stage};
+use super::stage::{Artifacts, Input, Stage};
 use super::{Engine, Settings};
 
 /// Whether a stage would run.
@@ -22,6 +24,8 @@ pub(crate) enum State {
     Fresh,
     /// It would not run but get back what an earlier run made with just these settings and inputs.
     Restore,
+    /// It would not run: the depot has what it would make.
+    Depot,
     /// It would run.
     Stale,
     /// It would run if an input that is made first comes out changed.
@@ -46,6 +50,14 @@ pub(crate) struct Finding {
     pub last: Option<Line>,
     /// The run whose artifact it would get back.
     pub restores: Option<Line>,
+    /// The run of another machine, of which the depot has what it would make.
+    pub shared: Option<Line>,
+    /// What it reads of other stages, by their names.
+    pub reads: Vec<String>,
+    /// The outside files that it reads, by their labels.
+    pub files: Vec<String>,
+    /// What its artifact would be found by; nothing where an input is still to be made or missing.
+    pub fingerprint: Option<Digest>,
     /// The model that it goes on from, if it is a training.
     pub begins_with: Option<String>,
     /// The device that a model is computed on, if one is.
@@ -74,9 +86,17 @@ impl Engine {
     /// Looks at the named stages and everything they need; at all stages if none is named.
     ///
     /// # Errors
-    /// When the ledger cannot be read, or there is no such stage.
+    /// When the ledger cannot be read, there is no such stage, or the depot cannot be asked.
     pub(crate) fn survey(&self, goals: &[String]) -> Result<Vec<Finding>, Error> {
-        self.survey_with(goals, &Ledger::read(&self.layout.ledger())?)
+        self.survey_with(goals, &Ledger::read(&self.layout.ledger())?, self.settings.depot.as_ref())
+    }
+
+    /// The same without a look into the depot.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read, or there is no such stage.
+    pub(crate) fn survey_here(&self, goals: &[String]) -> Result<Vec<Finding>, Error> {
+        self.survey_with(goals, &Ledger::read(&self.layout.ledger())?, None)
     }
 
     /// Explains one stage.
@@ -85,7 +105,7 @@ impl Engine {
     /// When the ledger cannot be read, or there is no such stage.
     pub(crate) fn why(&self, stage: &str) -> Result<Why, Error> {
         let ledger = Ledger::read(&self.layout.ledger())?;
-        let findings = self.survey_with(&[stage.to_owned()], &ledger)?;
+        let findings = self.survey_with(&[stage.to_owned()], &ledger, self.settings.depot.as_ref())?;
         let find = |name: &str| findings.iter().find(|finding| finding.stage == name);
         let pending = |name: &str| find(name).map_or_else(Vec::new, |finding| finding.reasons.clone());
         let lines = ledger.lines();
@@ -101,7 +121,12 @@ impl Engine {
         Ok(Why { stage: stage.to_owned(), state, causes, notes, error, last, restored })
     }
 
-    fn survey_with(&self, goals: &[String], ledger: &Ledger) -> Result<Vec<Finding>, Error> {
+    fn survey_with(
+        &self,
+        goals: &[String],
+        ledger: &Ledger,
+        depot: Option<&Depot>,
+    ) -> Result<Vec<Finding>, Error> {
         let memo = Memo::load(&self.layout.memo());
         let bench = self.bench(&memo);
         let mut findings: BTreeMap<usize, Finding> = BTreeMap::new();
@@ -115,7 +140,16 @@ impl Engine {
             let artifacts = self.graph.upstream(place).iter().map(artifact).collect();
             let mut judgement = judge(stage, last, &artifacts, &bench).map_err(|error| error.to_string());
             let restores = judgement.as_mut().ok().and_then(|judged| self.restorable(stage, judged, ledger));
-            if restores.is_none() && judgement.as_ref().is_ok_and(|judged| !judged.reasons.is_empty()) {
+            let shared = match (&judgement, depot) {
+                (Ok(judged), Some(depot)) if restores.is_none() => {
+                    depot.made(stage.name(), judged).map_err(|error| Error::new(failure::text(&error)))?
+                }
+                _ => None,
+            };
+            if restores.is_none()
+                && shared.is_none()
+                && judgement.as_ref().is_ok_and(|judged| !judged.reasons.is_empty())
+            {
                 let there = |name: &str| {
                     let fresh = |finding: &Finding| finding.stage == name && finding.state == State::Fresh;
                     findings.values().any(fresh).then(|| self.layout.artifact(name))
@@ -124,7 +158,8 @@ impl Engine {
                     judgement = Err(format!("{error:#}"));
                 }
             }
-            findings.insert(place, Finding { restores, ..Finding::new(stage, last, judgement) }.settled());
+            let found = Finding { restores, shared, ..Finding::new(stage, last, judgement) };
+            findings.insert(place, found.settled());
         }
         Ok(findings.into_values().collect())
     }
@@ -160,19 +195,53 @@ impl Finding {
             Ok(judged) if judged.only_pending() => State::Pending,
             Ok(_) => State::Stale,
         };
+        let reads = stage.inputs().into_iter().filter_map(|input| match input {
+            Input::Artifact(name) => Some(name),
+            Input::File { .. } => None,
+        });
+        let (mut files, mut fingerprint) = (Vec::new(), None);
+        if let Ok(judged) = &judgement {
+            files.extend(judged.description.files.keys().cloned());
+            fingerprint = (!judged.is_open).then(|| judged.description.fingerprint(stage.name()));
+        }
+        let reads = reads.collect();
         let (reasons, notes, error) = match judgement {
             Ok(judged) => (judged.reasons, judged.notes, None),
             Err(error) => (Vec::new(), Vec::new(), Some(error)),
         };
         let (begins_with, computes_on) = (stage.begins_with(), stage.computes_on());
         let (stage, last) = (stage.name().to_owned(), last.cloned());
-        Self { stage, state, reasons, notes, error, last, restores: None, begins_with, computes_on }
+        let (restores, shared) = (None, None);
+        Self {
+            stage,
+            state,
+            reasons,
+            notes,
+            error,
+            last,
+            restores,
+            shared,
+            reads,
+            files,
+            fingerprint,
+            begins_with,
+            computes_on,
+        }
     }
 
     /// As far as is known: a stage whose artifact is kept would not run.
     fn settled(self) -> Self {
-        let state = if self.restores.is_some() { State::Restore } else { self.state };
+        let state = match (&self.restores, &self.shared) {
+            (Some(_), _) => State::Restore,
+            (None, Some(_)) => State::Depot,
+            (None, None) => self.state,
+        };
         Self { state, ..self }
+    }
+
+    /// The run that says best what the stage costs: the one whose artifact it would get, or its last one here.
+    pub(crate) fn cost(&self) -> Option<&Line> {
+        self.restores.as_ref().or(self.shared.as_ref()).or(self.last.as_ref())
     }
 
     /// The digest of the artifact with which other stages would run, if it is known.
@@ -180,6 +249,7 @@ impl Finding {
         let line = match self.state {
             State::Fresh => self.last.as_ref(),
             State::Restore => self.restores.as_ref(),
+            State::Depot => self.shared.as_ref(),
             State::Stale | State::Pending | State::Blocked => None,
         };
         line.map(|line| line.artifact)

@@ -20,7 +20,7 @@ use super::kept::Bounds;
 use super::memo::Belief;
 use super::observe::{Event, Made, Observe};
 use super::origin::Claim;
-use super::run::Summary;
+use super::outcome::Summary;
 use super::stage::{Input, Resume, Stage};
 use super::{Engine, Settings};
 
@@ -143,6 +143,7 @@ pub(super) fn settings(out: &Path) -> Settings {
         origin: None,
         claim: Claim::Respect,
         keep: Bounds::default(),
+        depot: None,
         launch: None,
     }
 }
@@ -191,6 +192,12 @@ impl Observe for Watch {
             Event::Done { line, result: Made::New, .. } => format!("{} done", line.stage),
             Event::Done { line, result: Made::Same, .. } => format!("{} same", line.stage),
             Event::Restored { line } => format!("{} restored", line.stage),
+            Event::Pulled { line } => format!("{} pulled", line.stage),
+            Event::Away { line } => format!("{} away", line.stage),
+            Event::NotPulled { stage, .. } => format!("{stage} not pulled"),
+            Event::Pushed { stage, bytes: Some(_) } => format!("{stage} pushed"),
+            Event::Pulling { .. } | Event::Pushing { .. } | Event::Pushed { bytes: None, .. } => return,
+            Event::Unshared { stage, error } => format!("{stage} not shared: {error}"),
             Event::Failed { stage, error } => format!("{stage} failed: {error}"),
             Event::Skipped { stage, because } => format!("{stage} skipped: {because}"),
             Event::Interrupted { stage } => format!("{stage} interrupted"),

@@ -49,6 +49,8 @@ impl Subcommand {
             Subcommand::Run { stages, .. }
             | Subcommand::Plan { stages, .. }
             | Subcommand::Verify { stages }
+            | Subcommand::Push { stages }
+            | Subcommand::Pull { stages }
             | Subcommand::Clean { stages, .. }
             | Subcommand::Gc { stages, .. } => all("STAGE", stages).collect(),
             Subcommand::Why { stage } => vec![("STAGE", Path::new(stage))],

@@ -81,9 +81,14 @@ impl Display for Bars {
     fn event(&self, event: &Event<'_>) {
         match event {
             Event::Started { stage, progress, .. } => self.start(stage, progress),
-            Event::Done { line, .. } => self.end(&line.stage),
-            Event::Failed { stage, .. } | Event::Interrupted { stage } => self.end(stage),
-            Event::Fresh { .. } | Event::Restored { .. } | Event::Skipped { .. } => {}
+            Event::Pulling { line, progress } | Event::Pushing { line, progress } => {
+                self.start(&line.stage, progress);
+            }
+            event => {
+                if let Some(stage) = event.ends() {
+                    self.end(stage);
+                }
+            }
         }
         self.print(&plain::line(event, self.detail));
     }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Display;
 use super::live::Said;
 use crate::cli::{explain, measure, print};
+use crate::engine::ledger::Line;
 use crate::engine::observe::{Event, Made};
 use crate::engine::progress::{Snapshot, Training};
 
@@ -89,18 +90,40 @@ fn value(event: &Event<'_>) -> Value {
             "seconds": line.seconds,
             "facts": line.facts,
         }),
-        Event::Restored { line } => json!({
-            "event": "restored",
-            "stage": line.stage,
-            "fingerprint": line.fingerprint,
-            "artifact": line.artifact,
-            "reasons": explain::reasons_json(&line.reasons),
-            "facts": line.facts,
+        Event::Restored { line } => got("restored", line),
+        Event::Pulled { line } => got("pulled", line),
+        Event::Away { line } => json!({
+            "event": "in_the_depot", "stage": line.stage, "fingerprint": line.fingerprint, "artifact": line.artifact,
         }),
+        Event::Pulling { line, .. } => moves("pulling", line),
+        Event::Pushing { line, .. } => moves("pushing", line),
+        Event::NotPulled { stage, reason } => {
+            json!({"event": "not_pulled", "stage": stage, "reasons": explain::reasons_json(std::slice::from_ref(reason))})
+        }
+        Event::Pushed { stage, bytes } => json!({"event": "pushed", "stage": stage, "bytes": bytes}),
+        Event::Unshared { stage, error } => json!({"event": "unshared", "stage": stage, "error": error}),
         Event::Failed { stage, error } => json!({"event": "failed", "stage": stage, "error": error}),
         Event::Skipped { stage, because } => json!({"event": "skipped", "stage": stage, "because": because}),
         Event::Interrupted { stage } => json!({"event": "interrupted", "stage": stage}),
     }
+}
+
+/// An artifact that is in place again.
+fn got(event: &str, line: &Line) -> Value {
+    json!({
+        "event": event,
+        "stage": line.stage,
+        "fingerprint": line.fingerprint,
+        "artifact": line.artifact,
+        "reasons": explain::reasons_json(&line.reasons),
+        "facts": line.facts,
+    })
+}
+
+/// An artifact that is on its way.
+fn moves(event: &str, line: &Line) -> Value {
+    let bytes: u64 = line.outputs.iter().map(|output| output.bytes).sum();
+    json!({"event": event, "stage": line.stage, "files": line.outputs.len(), "bytes": bytes})
 }
 
 #[cfg(test)]

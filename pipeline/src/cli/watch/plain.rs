@@ -4,6 +4,7 @@ use super::live::Said;
 use super::{Detail, Display};
 use crate::cli::{explain, measure, print};
 use crate::engine::explain::Note;
+use crate::engine::ledger::Line;
 use crate::engine::observe::{Event, Made};
 
 /// Prints lines.
@@ -50,10 +51,33 @@ pub(super) fn line(event: &Event<'_>, detail: Detail) -> String {
             let took = measure::time(line.seconds);
             format!("{}: restored, made in {took}: {}", line.stage, explain::reasons(&line.reasons, detail))
         }
+        Event::Away { line } => format!("{}: in the depot, and not needed here", line.stage),
+        Event::Pulling { line, .. } => format!("{}: comes from the depot, {}", line.stage, size(line)),
+        Event::Pulled { line } => {
+            let took = measure::time(line.seconds);
+            format!("{}: pulled, made in {took}: {}", line.stage, explain::reasons(&line.reasons, detail))
+        }
+        Event::NotPulled { stage, reason } => format!("{stage}: not pulled: {reason}"),
+        Event::Pushing { line, .. } => format!("{}: goes into the depot, {}", line.stage, size(line)),
+        Event::Pushed { stage, bytes: Some(bytes) } => {
+            format!("{stage}: in the depot, {} of it new", measure::bytes(*bytes))
+        }
+        Event::Pushed { stage, bytes: None } => format!("{stage}: not put into the depot"),
+        Event::Unshared { stage, error } => {
+            format!("{stage}: here, but not in the depot: {error}: run again to put it there")
+        }
         Event::Failed { stage, error } => format!("{stage}: failed: {error}"),
         Event::Skipped { stage, because } => format!("{stage}: skipped: {because} failed"),
         Event::Interrupted { stage } => format!("{stage}: interrupted"),
     }
+}
+
+/// `12 files, 3.4 MB`
+fn size(line: &Line) -> String {
+    let bytes = line.outputs.iter().map(|output| output.bytes).sum();
+    let files = line.outputs.len();
+    let noun = if files == 1 { "file" } else { "files" };
+    format!("{} {noun}, {}", measure::count(files as u64), measure::bytes(bytes))
 }
 
 #[cfg(test)]

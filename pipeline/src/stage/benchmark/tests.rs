@@ -89,6 +89,7 @@ fn run(out: &Path, benchmarks: Vec<Benchmark>) -> Vec<String> {
         belief: crate::engine::memo::Belief::Stamps,
         origin: None,
         claim: crate::engine::origin::Claim::Respect,
+        depot: None,
         launch: None,
         keep: crate::engine::kept::Bounds::default(),
     };

@@ -1,0 +1,244 @@
+//! A run that shares artifacts: what the depot has is not made again and is downloaded only where it is asked for or read; what was made here is put
+//! there. Does not decide whether a stage is up to date.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Engine;
+use super::depot::{Access, Depot, Moving, Pulled, Trust};
+use super::digest::Digest;
+use super::error::Error;
+use super::explain::Reason;
+use super::failure;
+use super::fault::Point;
+use super::folder;
+use super::judge::Judgement;
+use super::ledger::Line;
+use super::lock::Lock;
+use super::observe::{Event, Observe};
+use super::outcome::Outcome;
+use super::progress::Progress;
+use super::restore::Restore;
+use super::run::{Making, Session};
+use super::survey::State;
+
+/// What a run knows of the depot.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// Stages whose artifacts the depot has and that were not brought here.
+    away: Mutex<BTreeMap<String, Away>>,
+    /// Stages whose artifacts in the depot are damaged, and what says so: they are made here, and put there anew.
+    damaged: Mutex<BTreeMap<String, Reason>>,
+    /// Held while an artifact is brought: two stages may read the same.
+    bringing: Mutex<()>,
+    /// What was made and could not be put there.
+    unshared: Mutex<Vec<String>>,
+}
+
+/// An artifact in the depot.
+struct Away {
+    line: Line,
+    judged: Judgement,
+}
+
+fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// The digest of the artifact of a stage that is not here.
+    pub(super) fn artifact(&self, stage: &str) -> Option<Digest> {
+        held(&self.away).get(stage).map(|away| away.line.artifact)
+    }
+
+    /// Why what the depot has of a stage is not used.
+    pub(super) fn damage(&self, stage: &str) -> Option<Reason> {
+        held(&self.damaged).get(stage).cloned()
+    }
+
+    /// The stages that could not be put into the depot.
+    pub(super) fn into_unshared(self) -> Vec<String> {
+        self.unshared.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was put into the depot, and what was not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pushed {
+    /// How many artifacts are there now.
+    pub there: usize,
+    /// How many of them were not there before.
+    pub new: usize,
+    /// Stages that are not up to date here.
+    pub stale: Vec<String>,
+    /// Stages that are, and could not be put there.
+    pub failed: Vec<String>,
+}
+
+impl Engine {
+    /// Puts what is up to date of the named stages and of everything they need into the depot; of all stages if none is named.
+    ///
+    /// # Errors
+    /// When it cannot begin, or somebody asks to stop.
+    pub(crate) fn push(&self, goals: &[String], observer: &dyn Observe) -> anyhow::Result<Pushed> {
+        let mut pushed = Pushed::default();
+        let Some(depot) = &self.settings.depot else { return Ok(pushed) };
+        anyhow::ensure!(
+            depot.access() == Access::Write,
+            "the depot {} is only read from: nothing can be put there",
+            depot.place()
+        );
+        let _lock = Lock::take(&self.layout.lock())?;
+        depot.open()?;
+        let findings = self.survey_here(goals)?;
+        let session = Session::new(self, goals, observer, Making::No)?;
+        for finding in findings {
+            let stage = &finding.stage;
+            let line = finding.last.as_ref().filter(|_| finding.state == State::Fresh);
+            let Some(line) = line else {
+                pushed.stale.push(stage.clone());
+                continue;
+            };
+            match session.push(depot, line) {
+                Ok(new) => (pushed.there, pushed.new) = (pushed.there + 1, pushed.new + usize::from(new)),
+                Err(error) => {
+                    self.settings.cancel.check()?;
+                    observer.event(&Event::Unshared { stage, error: &failure::text(&error) });
+                    pushed.failed.push(stage.clone());
+                }
+            }
+        }
+        Ok(pushed)
+    }
+}
+
+impl Session<'_> {
+    /// What becomes of a stage that is not up to date, if the depot has what it would make.
+    pub(super) fn had_elsewhere(&self, stage: &str, judged: Judgement) -> anyhow::Result<Option<Outcome>> {
+        let Some(depot) = &self.engine.settings.depot else { return Ok(None) };
+        if self.shared.damage(stage).is_some() {
+            return Ok(None);
+        }
+        let Some(line) = depot.made(stage, &judged)? else { return Ok(None) };
+        let away = Away { line, judged };
+        if !self.is_asked(stage) {
+            self.observer.event(&Event::Away { line: &away.line });
+            held(&self.shared.away).insert(stage.to_owned(), away);
+            return Ok(Some(Outcome::Away));
+        }
+        let damage = self.bring(depot, stage, &away)?;
+        let Some(damage) = damage else { return Ok(Some(Outcome::Pulled)) };
+        held(&self.shared.damaged).insert(stage.to_owned(), damage);
+        Ok(None)
+    }
+
+    /// Brings what the stage at `place` reads and is not here; gives those whose artifacts in the depot are damaged, with their places.
+    pub(super) fn bring_upstream(&self, place: usize) -> anyhow::Result<Vec<(usize, Reason)>> {
+        let mut found = Vec::new();
+        let Some(depot) = &self.engine.settings.depot else { return Ok(found) };
+        for &up in self.engine.graph.upstream(place) {
+            let stage = self.name(up);
+            let _one = held(&self.shared.bringing);
+            let Some(away) = held(&self.shared.away).remove(stage) else { continue };
+            if let Some(damage) = self.bring(depot, stage, &away)? {
+                held(&self.shared.damaged).insert(stage.to_owned(), damage.clone());
+                found.push((up, damage));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Downloads an artifact and puts it in its place; gives what is damaged of it, if anything is, and then leaves everything as it was.
+    fn bring(&self, depot: &Depot, stage: &str, away: &Away) -> anyhow::Result<Option<Reason>> {
+        let (layout, settings) = (&self.engine.layout, &self.engine.settings);
+        let Away { line, judged } = away;
+        let progress = self.moves(line);
+        self.observer.event(&Event::Pulling { line, progress: &progress });
+        let work = layout.pulled(stage, &line.fingerprint);
+        folder::remove(&work)?;
+        std::fs::create_dir_all(&work).map_err(Error::at(&work))?;
+        let moving = Moving {
+            jobs: settings.jobs,
+            cancel: &settings.cancel,
+            moved: &|bytes| progress.count_bytes(bytes),
+            before_line: &|| (),
+        };
+        let known = match depot.pull(line, &work, &moving) {
+            Ok(Pulled::Whole(known)) => known,
+            Ok(Pulled::Damaged(object)) => {
+                folder::remove(&work)?;
+                let damage = Reason::DepotDamaged { object };
+                self.observer.event(&Event::NotPulled { stage, reason: &damage });
+                return Ok(Some(damage));
+            }
+            Err(error) => {
+                // What stays is swept by the next run; the depot's own error is the one to report.
+                let _ = folder::remove(&work);
+                return Err(error);
+            }
+        };
+        settings.faults.pass(stage, Point::Pulled);
+        let restore = Restore { stage, layout, settings, records: &self.records };
+        let line = restore.put(line, &work, known, judged)?;
+        self.observer.event(&Event::Pulled { line: &line });
+        Ok(None)
+    }
+
+    /// Puts what is in place of a stage into the depot, if that lacks it. Of what cannot be put there something is said, and the run goes on: it is
+    /// here all the same.
+    ///
+    /// # Errors
+    /// When the depot has another artifact of the same settings and inputs.
+    pub(super) fn share(&self, stage: &str) -> anyhow::Result<()> {
+        let settings = &self.engine.settings;
+        let Some(depot) = settings.depot.as_ref().filter(|depot| depot.access() == Access::Write) else {
+            return Ok(());
+        };
+        let Some(line) = self.ledger().last(stage).cloned() else { return Ok(()) };
+        match self.push(depot, &line) {
+            Err(error) if settings.cancel.is_cancelled() || error.is::<super::depot::Differs>() => Err(error),
+            Err(error) => {
+                self.observer.event(&Event::Unshared { stage, error: &failure::text(&error) });
+                held(&self.shared.unshared).push(stage.to_owned());
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Puts an artifact into the depot; whether it was not there.
+    fn push(&self, depot: &Depot, line: &Line) -> anyhow::Result<bool> {
+        let (stage, settings) = (line.stage.as_str(), &self.engine.settings);
+        let progress = self.moves(line);
+        let moved = |bytes| {
+            settings.faults.pass(stage, Point::Blob);
+            progress.count_bytes(bytes);
+        };
+        let moving = Moving {
+            jobs: settings.jobs,
+            cancel: &settings.cancel,
+            moved: &moved,
+            before_line: &|| settings.faults.pass(stage, Point::Blobs),
+        };
+        let trust = if self.shared.damage(stage).is_some() { Trust::Nothing } else { Trust::Lengths };
+        if trust == Trust::Lengths && depot.has(line)? {
+            return Ok(false);
+        }
+        self.observer.event(&Event::Pushing { line, progress: &progress });
+        let pushed = depot.push(line, &self.engine.layout.artifact(stage), trust, &moving);
+        let bytes = progress.snapshot().bytes;
+        self.observer.event(&Event::Pushed { stage, bytes: pushed.is_ok().then_some(bytes) });
+        pushed?;
+        settings.faults.pass(stage, Point::Shared);
+        Ok(true)
+    }
+
+    /// Counts the bytes of an artifact that is on its way.
+    fn moves(&self, line: &Line) -> Progress {
+        let settings = &self.engine.settings;
+        let (cancel, faults) = (settings.cancel.clone(), settings.faults.clone());
+        let progress = Progress::new(&line.stage, cancel, faults, Arc::clone(&settings.clock));
+        progress.total_bytes(line.outputs.iter().map(|output| output.bytes).sum());
+        progress
+    }
+}

@@ -1,0 +1,299 @@
+//! Artifacts shared by several machines: a folder, an S3 server of others' making, a web server to read from; races, kills, damage.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use base::whole::write_whole;
+use engraft_tests::s3::S3;
+use engraft_tests::server::{Manner, Server};
+use engraft_tests::{Engraft, artifacts, assert_same};
+use serde_json::Value;
+use store::Store;
+use store::depot::{Created, Depot};
+use store::location::Location;
+use store::options::Environment;
+
+use crate::store::bench::{numbers, options};
+
+/// `engraft VERB` with a small world and a depot.
+fn at(verb: &[&str], out: &Path, depot: &str) -> Engraft {
+    Engraft::small(verb, out).arg("--depot").arg(depot)
+}
+
+/// Every file below a folder.
+fn below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    engraft_tests::below(folder, |_| true)
+}
+
+/// The keys below a folder.
+fn keys(depot: &Path, prefix: &str) -> BTreeSet<String> {
+    below(&depot.join(prefix)).into_keys().map(|key| format!("{prefix}/{key}")).collect()
+}
+
+#[test]
+fn another_machine_downloads_what_it_is_asked_for_and_makes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("1"), folder.path().join("2"));
+    let depot = folder.path().join("depot");
+    let depot = depot.to_str().unwrap();
+    let ran = at(&["run", "shards"], &one, depot).output();
+    assert!(ran.code() == Some(0) && ran.text().contains("shards: in the depot"), "{}", ran.text());
+    let plan = at(&["plan", "shards"], &two, depot).ok();
+    assert_eq!(plan.matches("  in the depot  ").count(), 5, "{plan}");
+    assert!(plan.contains("there was no earlier run; made elsewhere in"), "{plan}");
+    assert!(!two.exists());
+    let why = at(&["why", "shards"], &two, depot).ok();
+    assert!(why.starts_with("shards need not run: the depot has what another machine made"), "{why}");
+    let ran = at(&["run", "shards"], &two, depot).output();
+    assert!(ran.code() == Some(0) && ran.text().contains("1 pulled, 4 in the depot"), "{}", ran.text());
+    assert!(!ran.text().contains("started"), "{}", ran.text());
+    assert_same(&below(&one.join("shards")), &below(&two.join("shards")), "pulled");
+    assert!(!two.join("world").exists() && !two.join("triples").exists());
+    Engraft::plain(&["verify"], &two).ok();
+    // What reads it is made here: what that reads comes too, and nothing else.
+    let ran = at(&["run", "audit"], &two, depot).output();
+    assert!(ran.code() == Some(0) && ran.text().contains("audit: done"), "{}", ran.text());
+    assert!(!two.join("world").exists(), "{}", ran.text());
+    // Then the first machine gets it back.
+    let pulled = at(&["pull", "audit"], &one, depot).output();
+    assert!(pulled.text().contains("audit: pulled"), "{}", pulled.text());
+    assert_same(&below(&one.join("audit")), &below(&two.join("audit")), "and back");
+}
+
+#[test]
+fn schedulers_read_the_plan_as_a_graph() {
+    let folder = tempfile::tempdir().unwrap();
+    at(&["run", "triples"], folder.path(), folder.path().join("depot").to_str().unwrap()).ok();
+    let plan = Engraft::small(&["plan", "shards", "--graph", "--json"], folder.path()).ok();
+    let stages: Vec<Value> = plan.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut seen = BTreeSet::new();
+    for stage in &stages {
+        let reads = stage["reads"].as_array().unwrap();
+        assert!(reads.iter().all(|name| seen.contains(name.as_str().unwrap())), "{stage}");
+        seen.insert(stage["stage"].as_str().unwrap().to_owned());
+    }
+    let of = |name: &str| stages.iter().find(|stage| stage["stage"] == name).unwrap();
+    let triples = of("triples");
+    assert!(triples["state"] == "fresh" && triples["cost"]["bytes"].as_u64() > Some(0), "{triples}");
+    assert_eq!(triples["fingerprint"].as_str().map(str::len), Some(64));
+    assert!(
+        of("shards")["fingerprint"].is_null() && of("shards")["cost"].is_null(),
+        "its inputs are still to be made"
+    );
+    let dot = Engraft::small(&["plan", "shards", "--graph"], folder.path()).ok();
+    assert!(dot.starts_with("digraph engraft {") && dot.contains("\"triples\" -> \"split\";"), "{dot}");
+}
+
+/// Nothing in the depot is half there: what a line names has its length and its contents.
+fn is_whole(depot: &Path) {
+    for key in keys(depot, "lines") {
+        let line: Value = serde_json::from_slice(&fs::read(depot.join(&key)).unwrap()).unwrap();
+        for output in line["outputs"].as_array().unwrap() {
+            let digest = output["blake3"].as_str().unwrap();
+            let blob = fs::read(depot.join("blobs").join(&digest[..2]).join(digest)).unwrap();
+            assert_eq!(blake3::hash(&blob).to_hex().as_str(), digest, "{key}");
+        }
+    }
+}
+
+#[test]
+fn a_kill_at_any_point_leaves_nothing_half_there_and_the_next_run_goes_on() {
+    let reference = tempfile::tempdir().unwrap();
+    Engraft::small(&["run", "triples"], reference.path()).ok();
+    for point in ["world:blob", "world:blobs", "world:shared", "triples:blob", "triples:blobs"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (out, depot) = (folder.path().join("1"), folder.path().join("depot"));
+        let killed = at(&["run", "triples"], &out, depot.to_str().unwrap()).kill_at(point).output();
+        assert_eq!(killed.code(), None, "{point} was not hit: {}", killed.text());
+        is_whole(&depot);
+        let ran = at(&["run", "triples"], &out, depot.to_str().unwrap()).output();
+        assert_eq!(ran.code(), Some(0), "{point}: {}", ran.text());
+        is_whole(&depot);
+        assert_eq!(keys(&depot, "lines").len(), 2, "{point}");
+        for point in ["triples:pulled", "triples:moved", "triples:torn-ledger"] {
+            let other = folder.path().join("2");
+            let killed = at(&["run", "triples"], &other, depot.to_str().unwrap()).kill_at(point).output();
+            assert_eq!(killed.code(), None, "{point} was not hit: {}", killed.text());
+            let ran = at(&["run", "triples"], &other, depot.to_str().unwrap()).output();
+            assert!(ran.code() == Some(0) && !ran.text().contains("started"), "{point}: {}", ran.text());
+            assert_same(&below(&reference.path().join("triples")), &below(&other.join("triples")), point);
+            assert!(!other.join(".work").exists(), "{point} left a work folder");
+            fs::remove_dir_all(&other).unwrap();
+        }
+    }
+}
+
+#[test]
+fn eight_processes_that_race_leave_one_line_and_the_same_artifact() {
+    let folder = tempfile::tempdir().unwrap();
+    let depot = folder.path().join("depot");
+    let racers: Vec<_> = (0..8)
+        .map(|n| {
+            let out = folder.path().join(n.to_string());
+            (at(&["run", "world"], &out, depot.to_str().unwrap()).start(), out)
+        })
+        .collect();
+    let first = folder.path().join("0");
+    for (racer, out) in racers {
+        let ran = racer.wait();
+        assert_eq!(ran.code(), Some(0), "{}", ran.text());
+        assert_eq!(keys(&depot, "lines").len(), 1);
+        if out != first && first.join("world").exists() {
+            assert_same(&artifacts(&first), &artifacts(&out), "raced");
+        }
+    }
+    is_whole(&depot);
+}
+
+#[test]
+fn a_config_names_its_depot_and_what_is_wrong_with_one_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("engraft.toml");
+    let write = |depot: &str| {
+        write_whole(&config, format!("version = 5\nextends = \"world\"\n{depot}\n").as_bytes()).unwrap();
+    };
+    let run = |verb: &[&str]| {
+        Engraft::plain(verb, &folder.path().join("out")).arg("--config").arg(&config).set("world.scale=0.1")
+    };
+    write("depot.url = \"shared\"");
+    run(&["run", "world"]).ok();
+    assert_eq!(
+        keys(&folder.path().join("shared"), "lines").len(),
+        1,
+        "a path counts from the config's folder"
+    );
+    let other = Engraft::plain(&["run", "world"], &folder.path().join("2"))
+        .arg("--config")
+        .arg(&config)
+        .set("world.scale=0.1");
+    assert!(other.output().text().contains("1 pulled"));
+    write("depot = { url = \"elsewhere\", read_only = true }");
+    run(&["run", "world"]).ok();
+    assert!(!folder.path().join("elsewhere").exists());
+    let refused = run(&["push"]).output();
+    assert!(refused.code() == Some(2) && refused.text().contains("only read from"), "{}", refused.text());
+    write("");
+    let refused = run(&["pull"]).output();
+    assert!(refused.code() == Some(2) && refused.text().contains("--depot URL"), "{}", refused.text());
+    let refused = run(&["plan"]).arg("--depot").arg("ftp://host/x").output();
+    assert!(refused.code() == Some(2) && refused.text().contains("is not spoken here"), "{}", refused.text());
+    write_whole(&folder.path().join("shared/engraft-depot.json"), b"{\"engraft_depot\":9}").unwrap();
+    let refused = run(&["run", "world"]).arg("--depot").arg(folder.path().join("shared")).output();
+    assert!(refused.code() == Some(2) && refused.text().contains("is of version 9"), "{}", refused.text());
+}
+
+#[test]
+fn gc_of_a_depot_shows_before_it_removes_and_leaves_the_folder_here_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, depot) = (folder.path().join("out"), folder.path().join("depot"));
+    let depot = depot.to_str().unwrap();
+    for seed in [1, 2] {
+        at(&["run", "world"], &out, depot).set(&format!("world.seed={seed}")).ok();
+    }
+    let gc = |arguments: &[&str]| at(&[&["gc"][..], arguments].concat(), &out, depot).ok();
+    assert!(gc(&[]).contains("removed 0 artifacts and 0 files"));
+    let shown = gc(&["--keep", "1", "--grace", "0", "--dry-run"]);
+    assert!(
+        shown.contains("would remove world, made") && shown.contains("would remove 1 artifacts"),
+        "{shown}"
+    );
+    let young = gc(&["--keep", "1"]);
+    assert!(
+        young.contains("removed 1 artifacts and 0 files") && young.contains("new files that no artifact has"),
+        "{young}"
+    );
+    let before = below(&out.join(".kept"));
+    // They were written in this very second.
+    for key in keys(Path::new(depot), "blobs") {
+        fs::File::options()
+            .append(true)
+            .open(Path::new(depot).join(key))
+            .unwrap()
+            .set_modified(std::time::UNIX_EPOCH)
+            .unwrap();
+    }
+    gc(&["--grace", "0"]);
+    is_whole(Path::new(depot));
+    assert_same(&before, &below(&out.join(".kept")), "kept here");
+    let ran = at(&["run", "world"], &folder.path().join("2"), depot).set("world.seed=2").output();
+    assert!(ran.text().contains("1 pulled"), "{}", ran.text());
+}
+
+#[test]
+fn a_web_server_is_read_from_and_nothing_is_put_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let depot = folder.path().join("depot");
+    at(&["run", "world"], &folder.path().join("1"), depot.to_str().unwrap()).ok();
+    let server = Server::start().unwrap();
+    for (key, bytes) in below(&depot) {
+        server.put(&format!("/depot/{key}"), &bytes, Some("a"), Manner::Full);
+    }
+    let two = folder.path().join("2");
+    let planned = at(&["plan", "world"], &two, &server.url("/depot")).ok();
+    assert!(planned.contains("in the depot"), "{planned}");
+    let asked: Vec<_> = server.requests().into_iter().map(|request| request.target).collect();
+    assert!(asked.iter().all(|target| target.starts_with("/depot/lines/")), "{asked:?}");
+    let ran = at(&["run", "world"], &two, &server.url("/depot")).output();
+    assert!(ran.code() == Some(0) && ran.text().contains("1 pulled"), "{}", ran.text());
+    // Other settings are made here, and nobody is asked to take them.
+    let ran = at(&["run", "world"], &two, &server.url("/depot")).set("world.seed=9").output();
+    assert!(ran.code() == Some(0) && ran.text().contains("1 ran"), "{}", ran.text());
+    assert!(server.requests().iter().all(|request| matches!(request.method.as_str(), "GET" | "HEAD")));
+}
+
+#[test]
+fn an_s3_server_of_others_holds_a_depot() {
+    let Some(s3) = S3::of_environment().unwrap() else { return };
+    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
+    let folder = tempfile::tempdir().unwrap();
+    let variables = [
+        ("AWS_ENDPOINT_URL", s3.url()),
+        ("AWS_ACCESS_KEY_ID", "testing".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "testing".to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+    ];
+    let mut options = options(folder.path());
+    options.environment =
+        Environment::of(variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    let place = Depot::new(Store::new(options), Location::parse("s3://bucket/a/depot").unwrap());
+    // One object in parts, one in a single request, one by condition.
+    let large = numbers(20 << 20, 3);
+    write_whole(&folder.path().join("large"), &large).unwrap();
+    write_whole(&folder.path().join("small"), b"small").unwrap();
+    for name in ["large", "small"] {
+        let sent = std::sync::atomic::AtomicU64::new(0);
+        let count = |bytes| {
+            sent.fetch_add(bytes, std::sync::atomic::Ordering::SeqCst);
+        };
+        place.put(&format!("x/{name}"), &folder.path().join(name), &count).unwrap();
+        assert_eq!(sent.into_inner(), fs::metadata(folder.path().join(name)).unwrap().len());
+    }
+    assert!(place.read("x/large").unwrap().unwrap() == large);
+    assert_eq!(place.create("x/once", b"1").unwrap(), Created::New);
+    assert_eq!(place.create("x/once", b"2").unwrap(), Created::There);
+    assert_eq!(place.read("x/once").unwrap().unwrap(), b"1");
+    assert_eq!((place.read("x/none").unwrap(), place.length("x/none").unwrap()), (None, None));
+    let listed: Vec<_> = place.list("x").unwrap().into_iter().map(|found| (found.key, found.bytes)).collect();
+    let expected =
+        [("x/large", 20 << 20), ("x/once", 1), ("x/small", 5)].map(|(key, bytes)| (key.to_owned(), bytes));
+    assert_eq!(listed, expected);
+    place.remove("x/once").unwrap();
+    place.remove("x/once").unwrap();
+    assert_eq!(place.length("x/once").unwrap(), None);
+    // And the whole, with a name that needs to be encoded.
+    let run = |out: &str, verb: &[&str]| {
+        let run = at(verb, &folder.path().join(out), "s3://bucket/our depot");
+        variables.iter().fold(run, |run, (name, value)| run.env(name, value))
+    };
+    run("1", &["run", "triples"]).ok();
+    let ran = run("2", &["run", "triples"]).output();
+    assert!(ran.code() == Some(0) && ran.text().contains("1 pulled, 1 in the depot"), "{}", ran.text());
+    assert_same(&below(&folder.path().join("1/triples")), &below(&folder.path().join("2/triples")), "by s3");
+    let gone = run("1", &["gc", "--all", "--grace", "0"]).ok();
+    assert!(gone.contains("removed 2 artifacts"), "{gone}");
+    let unreachable = at(&["run", "world"], &folder.path().join("3"), "s3://bucket/depot")
+        .env("AWS_ENDPOINT_URL", "http://127.0.0.1:9");
+    let ran = unreachable.env("AWS_REGION", "us-east-1").arg("--deadline").arg("1").output();
+    assert!(ran.code() == Some(2) && ran.text().contains("the depot s3://bucket/depot"), "{}", ran.text());
+}
