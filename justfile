@@ -30,7 +30,7 @@ deny:
     cargo deny check advisories
 
 # What takes too long for every change: KIMERA's claim on the world, kills at every point of every stage, every changed setting that `plan` accepts, long
-# fuzzing of every reader, an hour of attacks (docs/reliability.md), Python's wheel as it is given out.
+# fuzzing of every reader, an hour of attacks (docs/reliability.md), Python's wheel as it is given out, launchers with Ray, Spark and Snakemake.
 nightly:
     cargo test --release --workspace --test claim
     ENGRAFT_KILLS=all cargo test --release --workspace --test whole kill::
@@ -39,6 +39,7 @@ nightly:
     ENGRAFT_FUZZ_CASES=200_000 cargo test --release --workspace --test library fuzz
     bash scripts/attack.sh FULL
     bash scripts/wheel.sh target/wheel/out
+    bash scripts/launchers.sh
 
 # The CUDA kernels on the host, each against f64, and the mock driver: no GPU, no CUDA.
 cuda-host:

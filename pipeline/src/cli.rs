@@ -339,11 +339,7 @@ fn run(engine: &Engine, stages: &[String], common: &Common, show: watch::Show) -
 /// Shows the plan; [`Exit::Failed`] if a stage cannot run, or else [`Exit::Found`] if anything would run.
 fn plan(engine: &Engine, stages: &[String], format: Format, shape: explain::Shape) -> anyhow::Result<Exit> {
     let found = engine.survey(stages)?;
-    print::result(
-        format,
-        || explain::plan(&found, shape),
-        || found.iter().map(|finding| explain::finding_json(finding, shape)).collect(),
-    )?;
+    print::result(format, || explain::plan(&found, shape), || explain::plan_json(&found, shape))?;
     let all = |state: State, is: bool| found.iter().all(|finding| (finding.state == state) == is);
     Ok(match (all(State::Blocked, false), all(State::Fresh, true)) {
         (false, _) => Exit::Failed,

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use base::whole::write_whole;
 use engraft_tests::s3::S3;
 use engraft_tests::server::{Manner, Server};
-use engraft_tests::{Engraft, artifacts, assert_same};
+use engraft_tests::{Engraft, artifacts, assert_same, binary};
 use serde_json::Value;
 use store::Store;
 use store::depot::{Created, Depot};
@@ -67,11 +68,13 @@ fn schedulers_read_the_plan_as_a_graph() {
     at(&["run", "triples"], folder.path(), folder.path().join("depot").to_str().unwrap()).ok();
     let plan = Engraft::small(&["plan", "shards", "--graph", "--json"], folder.path()).ok();
     let stages: Vec<Value> = plan.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let mut seen = BTreeSet::new();
+    let mut seen = BTreeMap::new();
     for stage in &stages {
-        let reads = stage["reads"].as_array().unwrap();
-        assert!(reads.iter().all(|name| seen.contains(name.as_str().unwrap())), "{stage}");
-        seen.insert(stage["stage"].as_str().unwrap().to_owned());
+        let reads = stage["reads"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned());
+        let below: Vec<u64> = reads.map(|name| seen[&name]).collect();
+        let level = stage["level"].as_u64().unwrap();
+        assert_eq!(level, below.iter().max().map_or(0, |level| level + 1), "{stage}");
+        seen.insert(stage["stage"].as_str().unwrap().to_owned(), level);
     }
     let of = |name: &str| stages.iter().find(|stage| stage["stage"] == name).unwrap();
     let triples = of("triples");
@@ -122,6 +125,17 @@ fn a_kill_at_any_point_leaves_nothing_half_there_and_the_next_run_goes_on() {
             fs::remove_dir_all(&other).unwrap();
         }
     }
+}
+
+#[test]
+fn slurm_and_kubernetes_come_to_what_one_machine_makes_though_a_worker_is_killed() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/launchers.sh");
+    let mut bash = Command::new("bash");
+    let ran =
+        bash.arg(script).args(["slurm", "kubernetes"]).env("ENGRAFT_BIN", binary()).env_remove("WORLD_SIZE");
+    let ran = ran.output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert_eq!(said, "slurm: identical\nkubernetes: identical\n", "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
 #[test]

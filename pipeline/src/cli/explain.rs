@@ -1,6 +1,6 @@
 //! What the engine found out about stages, as text and as JSON: plan, why, status. Finds out nothing itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -99,9 +99,34 @@ fn why_short(finding: &Finding, detail: Detail) -> String {
     }
 }
 
-/// A finding for machines; of a graph with all that a scheduler asks.
-pub(super) fn finding_json(finding: &Finding, shape: Shape) -> Value {
-    let mut value = json!({
+/// The findings for machines; of a graph with all that a scheduler asks.
+pub(super) fn plan_json(findings: &[Finding], shape: Shape) -> Vec<Value> {
+    let mut levels = BTreeMap::<&str, usize>::new();
+    let with_level = |finding| {
+        let mut value = finding_json(finding);
+        if shape == Shape::Graph {
+            // Stages come after those that they read.
+            let above = finding.reads.iter().filter_map(|read| levels.get(read.as_str()));
+            let level = above.max().map_or(0, |level| level + 1);
+            levels.insert(&finding.stage, level);
+            graph_json(finding, level, &mut value);
+        }
+        value
+    };
+    findings.iter().map(with_level).collect()
+}
+
+fn graph_json(finding: &Finding, level: usize, value: &mut Value) {
+    let bytes = |line: &Line| line.outputs.iter().map(|output| output.bytes).sum::<u64>();
+    value["level"] = json!(level);
+    value["reads"] = json!(finding.reads);
+    value["files"] = json!(finding.files);
+    value["fingerprint"] = json!(finding.fingerprint);
+    value["cost"] = json!(finding.cost().map(|line| json!({"seconds": line.seconds, "bytes": bytes(line)})));
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    json!({
         "stage": finding.stage,
         "state": finding.state,
         "reasons": reasons_json(&finding.reasons),
@@ -111,16 +136,7 @@ pub(super) fn finding_json(finding: &Finding, shape: Shape) -> Value {
         "depot": finding.shared.as_ref().map(|line| line.artifact),
         "begins_with": finding.begins_with,
         "computes_on": finding.computes_on,
-    });
-    if shape == Shape::Graph {
-        let bytes = |line: &Line| line.outputs.iter().map(|output| output.bytes).sum::<u64>();
-        value["reads"] = json!(finding.reads);
-        value["files"] = json!(finding.files);
-        value["fingerprint"] = json!(finding.fingerprint);
-        value["cost"] =
-            json!(finding.cost().map(|line| json!({"seconds": line.seconds, "bytes": bytes(line)})));
-    }
-    value
+    })
 }
 
 /// The whole explanation of one stage.
