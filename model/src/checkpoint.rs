@@ -79,6 +79,28 @@ pub fn load(dir: &Path, device: &Device) -> Result<Checkpoint, Error> {
     load_with_outputs(dir, device).map(|(checkpoint, _)| checkpoint)
 }
 
+/// An encoder read from a folder, and whatever else its file of weights holds.
+#[derive(Debug)]
+pub struct Whole {
+    /// The encoder.
+    pub checkpoint: Checkpoint,
+    /// The tensors of the publisher's outputs, which [`Checkpoint::left_out`] names, under the names in the file.
+    pub outputs: BTreeMap<String, Tensor>,
+}
+
+/// As [`load`], with the tensors of outputs.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_whole(dir: &Path, device: &Device) -> Result<Whole, Error> {
+    let (checkpoint, stored) = load_with_outputs(dir, device)?;
+    // A table of numbers from 0, which old files have, is no weight.
+    let weights = checkpoint.left_out.iter().filter(|name| !name.ends_with("position_ids"));
+    let outputs = weights.map(|name| Ok((name.clone(), stored.read(name, device)?)));
+    let outputs = outputs.collect::<Result<_, Error>>()?;
+    Ok(Whole { checkpoint, outputs })
+}
+
 /// As [`load`], with the file that the tensors of outputs, which [`Checkpoint::left_out`] names, can be read from.
 pub(crate) fn load_with_outputs(dir: &Path, device: &Device) -> Result<(Checkpoint, Stored), Error> {
     digests::verify(dir)?;

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod attention;
 pub(crate) mod card;
+pub(crate) mod export;
 pub(crate) mod fill;
 pub(crate) mod known;
 pub(crate) mod lines;

@@ -10,6 +10,7 @@ mod diff;
 mod ending;
 pub(crate) mod exit;
 mod explain;
+mod export;
 mod fetch;
 mod heat;
 mod inspect;
@@ -184,6 +185,7 @@ fn ask(command: &Command, format: Format) -> Option<anyhow::Result<Exit>> {
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
             Some(predict::predict(model, mask.as_deref(), task.as_deref(), *top, &asked, around))
         }
+        Subcommand::Export(asked) => Some(export::export(asked, format)),
         Subcommand::Attention(asked) => Some(attention::attention(asked, around, format)),
         Subcommand::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
@@ -224,6 +226,7 @@ fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
         | Subcommand::Fetch { .. }
         | Subcommand::Predict { .. }
         | Subcommand::Attention(_)
+        | Subcommand::Export(_)
         | Subcommand::Encode { .. }
         | Subcommand::Completions { .. }
         | Subcommand::Man { .. }

@@ -1,8 +1,8 @@
 """Whether `transformers` answers with a fine-tuned folder of engraft's as engraft does.
 
-Usage: at_home.py MODEL ASKED SAID
-ASKED holds the lines that `engraft predict MODEL ASKED` was given (JSON lines with `text` and perhaps `pair`), SAID what it said. Ends with status 0
-if no weight is missing and every share, score, entity and answer is the same, numbers within 1e-4.
+Usage: at_home.py MODEL ASKED SAID [ONNX]
+ASKED holds the lines that `engraft predict MODEL ASKED` was given (JSON lines with `text` and perhaps `pair`), SAID what it said. ONNX is the folder
+of `engraft export --to onnx`, of which ONNX Runtime is asked the same. Ends with status 0 if no weight is missing and every share, score, entity and answer is the same, numbers within 1e-4.
 """
 
 import json
@@ -12,7 +12,7 @@ import torch
 from transformers import AutoConfig, AutoModelForQuestionAnswering, AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer
 
 folder = sys.argv[1]
-asked, said = ([json.loads(line) for line in open(path)] for path in sys.argv[2:])
+asked, said = ([json.loads(line) for line in open(path)] for path in sys.argv[2:4])
 config = AutoConfig.from_pretrained(folder)
 tokenizer = AutoTokenizer.from_pretrained(folder)
 kind = config.architectures[0].split("For")[1]
@@ -25,6 +25,22 @@ model, loaded = classes[kind].from_pretrained(folder, output_loading_info=True)
 model.eval()
 assert not loaded["missing_keys"], f"weights that were drawn at random: {loaded['missing_keys']}"
 assert all("pooler" in name for name in loaded["unexpected_keys"]), loaded["unexpected_keys"]
+
+
+session = None
+if sys.argv[4:]:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(f"{sys.argv[4]}/model.onnx", providers=["CPUExecutionProvider"])
+
+
+class Output:
+    """What a session says, under the names of `transformers`."""
+
+    def __init__(self, encoded):
+        inputs = {of.name: encoded[of.name].numpy() for of in session.get_inputs()}
+        for of, value in zip(session.get_outputs(), session.run(None, inputs)):
+            setattr(self, of.name, torch.from_numpy(value))
 
 
 def near(found, expected, what):
@@ -45,11 +61,23 @@ def classified(logits, answer, line):
         assert config.id2label[int(logits.argmax())] == answer["class"], line
 
 
-with torch.no_grad():
+def ask(encoded):
+    """Both, if there are two."""
+    yield model(**encoded)
+    if session:
+        yield Output(encoded)
+
+
+def lines():
     for line, answer in zip(asked, said, strict=True):
         texts = [line["text"], line["pair"]] if "pair" in line else [line["text"]]
         encoded = tokenizer(*texts, return_tensors="pt", truncation=True, max_length=tokenizer.model_max_length)
-        output = model(**encoded)
+        for output in ask(encoded):
+            yield line, answer, encoded, output
+
+
+with torch.no_grad():
+    for line, answer, encoded, output in lines():
         if kind == "SequenceClassification":
             classified(output.logits[0], answer, line)
         elif kind == "TokenClassification":

@@ -345,7 +345,7 @@ pub fn python(script: &str, out: &Path) {
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&text));
 }
 
-/// Asks `transformers` with a fine-tuned folder what `engraft predict` was asked, the lines of `asked`, and compares; skipped where `ENGRAFT_TORCH` names
+/// Asks `transformers`, and ONNX Runtime with what is exported of it, with a fine-tuned folder what `engraft predict` was asked, the lines of `asked`, and compares; skipped where `ENGRAFT_TORCH` names
 /// no Python.
 ///
 /// # Panics
@@ -361,7 +361,14 @@ pub fn at_home(model: &Path, asked: &Path, said: &str) {
     if let Err(error) = base::whole::write_whole(&answers, said.as_bytes()) {
         unreachable_start(&error);
     }
-    match Command::new(python).arg(script).arg(model).arg(asked).arg(&answers).output() {
+    let folder = match tempfile::tempdir() {
+        Ok(folder) => folder,
+        Err(error) => unreachable_start(&error),
+    };
+    let onnx = folder.path().join("onnx");
+    let export = Engraft::plain(&["export"], folder.path()).arg(model);
+    export.arg("--to").arg("onnx").arg("--into").arg(&onnx).ok();
+    match Command::new(python).arg(script).arg(model).arg(asked).arg(&answers).arg(&onnx).output() {
         Ok(ran) => {
             let text = [ran.stdout, ran.stderr].concat();
             assert!(ran.status.success(), "{}: {}", model.display(), String::from_utf8_lossy(&text));

@@ -9,6 +9,7 @@ mod bad_input;
 mod bi_encoder;
 mod depot;
 mod downstream;
+mod export;
 mod fetch;
 mod glue;
 mod graft;

@@ -63,7 +63,7 @@ pub(crate) struct How<'a> {
 }
 
 /// Whether a folder's encoder was fine-tuned with more than plain attention, without which its vectors would be those of another model.
-fn is_own(folder: &Path) -> anyhow::Result<bool> {
+pub(super) fn is_own(folder: &Path) -> anyhow::Result<bool> {
     let path = folder.join(checkpoint::OUTPUTS_FILE);
     if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(false);

@@ -19,7 +19,7 @@ use super::depot;
 use super::predict::pooling;
 #[cfg(feature = "query")]
 use super::query::Asked;
-use super::{diff, exit};
+use super::{diff, exit, export};
 use crate::bundle::lines::Form;
 pub(super) use common::Common;
 use value::{form, seconds};
@@ -254,6 +254,8 @@ then, from --config, --data and --out.")]
     },
     /// Draws what the tokens of a text attend to in a model
     Attention(attention::Asked),
+    /// Writes a model's folder as other tools take it: transformers, sentence-transformers, ONNX, the hub
+    Export(export::Asked),
     /// Compares two triple tables: entities renumbered, rekeyed, merged or gone; triples added and removed
     #[command(after_help = diff::HELP)]
     Diff {

@@ -75,6 +75,9 @@ impl Subcommand {
                 let files = some("--svg", &asked.svg).chain(some("--mask", &asked.mask));
                 files.chain([("MODEL", asked.model.as_path())]).collect()
             }
+            Subcommand::Export(asked) => {
+                vec![("--into", asked.into.as_path()), ("MODEL", asked.model.as_path())]
+            }
             Subcommand::Encode { model, input, vocabulary, .. } => {
                 let files = some("FILE", input).chain(some("--vocabulary", vocabulary));
                 files.chain([("MODEL", model.as_path())]).collect()

@@ -1,0 +1,253 @@
+//! A model's folder as other tools take it: transformers, sentence-transformers, ONNX, Hugging Face's hub. Trains nothing and computes nothing.
+
+mod onnx;
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail, ensure};
+use base::whole::{folder, sync_folder};
+use model::Device;
+use model::checkpoint::{self, digests};
+use model::encoder::pool::Pooling;
+use serde_json::{Value, json};
+
+use super::card;
+use super::task_file;
+use super::vectors::is_own;
+
+/// What a folder becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// What `from_pretrained` reads, without files of engraft's own.
+    Transformers,
+    /// The same, with how texts are pooled.
+    SentenceTransformers,
+    /// `model.onnx`, with sizes and vocabulary beside it.
+    Onnx,
+    /// Everything, to be uploaded.
+    Hub,
+}
+
+/// Files that engraft alone reads.
+const OWN: [&str; 4] =
+    [task_file::FILE, checkpoint::OUTPUTS_FILE, checkpoint::OUTPUTS_WEIGHTS_FILE, digests::DIGESTS_FILE];
+
+/// Files of weights.
+const WEIGHTS: [&str; 3] = [checkpoint::WEIGHTS_FILE, checkpoint::SHARDS_FILE, checkpoint::PICKLE_FILE];
+
+/// Which files the hub keeps apart from the others, for their size.
+const ATTRIBUTES: &str = "*.safetensors filter=lfs diff=lfs merge=lfs -text\n*.bin filter=lfs diff=lfs merge=lfs -text\n*.onnx filter=lfs diff=lfs merge=lfs -text\n";
+
+/// What is exported, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Export<'a> {
+    /// A model's folder.
+    pub model: &'a Path,
+    pub form: Form,
+    /// How texts are pooled, where that is asked for.
+    pub pooling: Option<Pooling>,
+    /// Where it goes: a folder that is not there yet.
+    pub into: &'a Path,
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub name: String,
+    pub bytes: u64,
+}
+
+impl Export<'_> {
+    /// Exports it, whole or not at all; gives what it consists of.
+    ///
+    /// # Errors
+    /// When the folder is no sound model's, the form has no place for it, or the disk refuses.
+    pub(crate) fn write(&self) -> anyhow::Result<Vec<Written>> {
+        let Self { model, into, .. } = *self;
+        // Sizes first: what is no model's folder is said to be none.
+        let sizes = checkpoint::sizes(model)?;
+        digests::verify(model)?;
+        ensure!(
+            !is_own(model)?,
+            "{}: its attention has labels, maps or gates, which only engraft computes: ask it with engraft predict or engraft encode",
+            model.display()
+        );
+        ensure!(!into.exists(), "{} is there already: name a folder that is not", into.display());
+        let beside = folder(into);
+        fs::create_dir_all(beside).with_context(|| beside.display().to_string())?;
+        let made = tempfile::Builder::new().prefix(".tmp").tempdir_in(beside);
+        let made = made.with_context(|| beside.display().to_string())?;
+        let out = made.path().join("whole");
+        fs::create_dir(&out).with_context(|| out.display().to_string())?;
+        match self.form {
+            Form::Transformers => self.copy(&out, |name| !OWN.contains(&name))?,
+            Form::Hub => {
+                self.copy(&out, |_| true)?;
+                put(&out, ".gitattributes", ATTRIBUTES.as_bytes())?;
+                if !out.join(card::FILE).is_file() {
+                    bail!(
+                        "{}: it has no {}, without which nobody knows what it is: write one",
+                        model.display(),
+                        card::FILE
+                    );
+                }
+            }
+            Form::SentenceTransformers => {
+                self.copy(&out, |name| !OWN.contains(&name))?;
+                self.modules(&out, sizes.hidden_size, sizes.max_position_embeddings)?;
+            }
+            Form::Onnx => {
+                self.copy(&out, |name| !OWN.contains(&name) && !is_weights(name))?;
+                self.onnx(&out)?;
+            }
+        }
+        let written = listed(&out)?;
+        sync_folder(&out).with_context(|| out.display().to_string())?;
+        fs::rename(&out, into).with_context(|| into.display().to_string())?;
+        sync_folder(beside).with_context(|| beside.display().to_string())?;
+        Ok(written)
+    }
+
+    /// Copies the files that are wanted; folders, which published models have for other tools, are left out.
+    fn copy(&self, out: &Path, wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+        for (path, name) in files(self.model)? {
+            if wanted(&name) {
+                let to = out.join(&name);
+                let copied = fs::copy(&path, &to).and_then(|_| File::open(&to)?.sync_all());
+                copied
+                    .with_context(|| format!("{}: cannot be copied to {}", path.display(), to.display()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What sentence-transformers reads beside a checkpoint.
+    fn modules(&self, out: &Path, width: usize, positions: usize) -> anyhow::Result<()> {
+        let pooling = match self.pooling {
+            Some(pooling) => pooling,
+            None => self.learned_with()?.with_context(|| {
+                format!(
+                    "{}: nothing says how its vectors are pooled: say --pooling cls, mean or max, as `engraft encode` is asked",
+                    self.model.display()
+                )
+            })?,
+        };
+        ensure!(
+            matches!(pooling, Pooling::Cls | Pooling::Mean | Pooling::Max),
+            "sentence-transformers pools by cls, mean or max, and this is {}: export it to onnx, or encode with engraft",
+            pooling.name()
+        );
+        let is = |of: Pooling| pooling == of;
+        let modules = json!([
+            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        ]);
+        let pool = json!({
+            "word_embedding_dimension": width,
+            "pooling_mode_cls_token": is(Pooling::Cls),
+            "pooling_mode_mean_tokens": is(Pooling::Mean),
+            "pooling_mode_max_tokens": is(Pooling::Max),
+            "pooling_mode_mean_sqrt_len_tokens": false,
+        });
+        // Case is the tokenizer's own matter.
+        let reads = json!({"max_seq_length": self.most(positions)?, "do_lower_case": false});
+        fs::create_dir(out.join("1_Pooling")).with_context(|| out.display().to_string())?;
+        for (name, value) in [
+            ("modules.json", modules),
+            ("1_Pooling/config.json", pool),
+            ("sentence_bert_config.json", reads),
+            // Vectors are compared as a bi-encoder's are.
+            (
+                "config_sentence_transformers.json",
+                json!({"prompts": {}, "default_prompt_name": null, "similarity_fn_name": "cosine"}),
+            ),
+        ] {
+            put(out, name, format!("{value:#}\n").as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Most tokens of a text: as many as in the model's fine-tuning, else as the encoder has positions.
+    fn most(&self, positions: usize) -> anyhow::Result<usize> {
+        let has_task = self.model.join(task_file::FILE).is_file();
+        Ok(if has_task { task_file::TaskFile::read(self.model)?.max_tokens } else { positions })
+    }
+
+    /// How a fine-tuned model's texts are pooled.
+    fn learned_with(&self) -> anyhow::Result<Option<Pooling>> {
+        let path = self.model.join(checkpoint::OUTPUTS_FILE);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let index: Value = serde_json::from_slice(&checkpoint::read_settings(&path)?)
+            .with_context(|| path.display().to_string())?;
+        Ok(serde_json::from_value(index["outputs"]["pooling"].clone()).ok())
+    }
+
+    fn onnx(&self, out: &Path) -> anyhow::Result<()> {
+        let whole = checkpoint::load_whole(self.model, &Device::Cpu)?;
+        let class = checkpoint::loaded_as(self.model)?;
+        // The last layer of a publisher's own that engraft does not know is left out, as it is when it is read.
+        let class = class.filter(|class| class != "PreTraining" && class != "NextSentencePrediction");
+        ensure!(
+            class.is_none() || self.pooling.is_none(),
+            "{}: it has a last layer ({}), so its texts are not pooled: leave --pooling out",
+            self.model.display(),
+            class.as_deref().unwrap_or_default()
+        );
+        ensure!(
+            self.pooling != Some(Pooling::LearnedPooler) || whole.checkpoint.fresh.is_empty(),
+            "{}: the checkpoint has no pooler: use cls, mean or max",
+            self.model.display()
+        );
+        let path = out.join("model.onnx");
+        let mut to = BufWriter::new(File::create(&path).with_context(|| path.display().to_string())?);
+        onnx::write(&mut to, &whole, class.as_deref(), self.pooling)
+            .with_context(|| self.model.display().to_string())?;
+        to.flush().and_then(|()| to.get_ref().sync_all()).with_context(|| path.display().to_string())
+    }
+}
+
+fn is_weights(name: &str) -> bool {
+    WEIGHTS.contains(&name) || name.ends_with(".safetensors") || name.ends_with(".bin")
+}
+
+/// The files of a folder with their names, sorted; no hidden ones.
+fn files(folder: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry.with_context(|| folder.display().to_string())?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_file() && !name.starts_with('.') {
+            files.push((path, name));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn put(out: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    base::whole::write_whole(&out.join(name), bytes).with_context(|| out.join(name).display().to_string())
+}
+
+/// What a folder consists of.
+fn listed(out: &Path) -> anyhow::Result<Vec<Written>> {
+    let mut written = Vec::new();
+    let mut folders = vec![out.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).with_context(|| next.display().to_string())? {
+            let path = entry.with_context(|| next.display().to_string())?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = fs::metadata(&path).with_context(|| path.display().to_string())?.len();
+            let name = path.strip_prefix(out).unwrap_or(&path).to_string_lossy().into_owned();
+            written.push(Written { name, bytes });
+        }
+    }
+    written.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(written)
+}
