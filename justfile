@@ -49,6 +49,10 @@ cuda-host:
 gpu-check:
     bash scripts/gpu-check.sh
 
+# What is given out: program, wheels, licences, checksums (OUT is a folder).
+release OUT:
+    bash scripts/release.sh {{OUT}}
+
 # Everything that CI does.
 ci:
     bash .ci/run

@@ -3,6 +3,7 @@
 
 pub mod bom;
 pub mod cancel;
+pub mod exact;
 pub mod frame;
 pub mod funnel;
 pub mod gz;

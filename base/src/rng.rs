@@ -3,6 +3,7 @@
 //! Both kinds of key mix with SplitMix64 (Steele, Lea and Flood 2014). They derive their keys differently, and what was drawn with one is on disk or
 //! in trained weights: neither may change.
 
+use crate::exact;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// A key named by its purpose. Two purposes never share a sequence.
@@ -92,7 +93,7 @@ impl CounterRng {
     pub fn normal(self, counter: u64) -> f64 {
         let (u, v) =
             (self.uniform(counter.wrapping_mul(2)), self.uniform(counter.wrapping_mul(2).wrapping_add(1)));
-        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+        (-2.0 * exact::ln(u)).sqrt() * exact::cos(std::f64::consts::TAU * v)
     }
 }
 

@@ -5,12 +5,13 @@
 ...     for task, batch in step.items():
 ...         batch["input_ids"], batch["attention_mask"], batch["labels"]
 
-`engraft.torch.Stream` gives the same as tensors, for PyTorch's loaders.
+`engraft.torch.Stream` gives the same as tensors, for PyTorch's loaders. `engraft.load` asks models.
 """
 
 from ._engraft import Stream, __version__
+from ._model import Model, load
 
-__all__ = ["Stream", "__version__"]
+__all__ = ["Model", "Stream", "__version__", "load"]
 
 
 def _restored(kind, path, settings, state, turns):

@@ -1,6 +1,7 @@
 //! Runs the `engraft` binary as a user would, for the tests of the whole.
 
 pub mod golden;
+pub mod python;
 pub mod s3;
 pub mod server;
 
@@ -164,7 +165,7 @@ impl Engraft {
 }
 
 #[allow(clippy::panic, reason = "a test that cannot start the binary has failed")]
-fn unreachable_start(error: &std::io::Error) -> ! {
+pub(crate) fn unreachable_start(error: &std::io::Error) -> ! {
     panic!("the binary does not start: {error}")
 }
 
@@ -321,59 +322,6 @@ pub fn assert_same(left: &BTreeMap<String, Vec<u8>>, right: &BTreeMap<String, Ve
     assert_eq!(names(left), names(right), "{when}: the files differ");
     for (name, bytes) in left {
         assert!(right.get(name) == Some(bytes), "{when}: {name} differs");
-    }
-}
-
-/// A script of `python/`, over an output folder; skipped where no Python is named.
-///
-/// # Panics
-/// When the script fails.
-pub fn python(script: &str, out: &Path) {
-    #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
-    let Some(python) = std::env::var_os("ENGRAFT_PYTHON") else {
-        skipped("ENGRAFT_PYTHON does not name a Python with tests/python/requirements.txt");
-        return;
-    };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
-    let mut command = Command::new(python);
-    command.arg(script).arg(out).env("HF_HUB_OFFLINE", "1").env("HF_HOME", out.join(".hf"));
-    let ran = match command.output() {
-        Ok(ran) => ran,
-        Err(error) => unreachable_start(&error),
-    };
-    let text = [ran.stdout, ran.stderr].concat();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&text));
-}
-
-/// Asks `transformers`, and ONNX Runtime with what is exported of it, with a fine-tuned folder what `engraft predict` was asked, the lines of `asked`, and compares; skipped where `ENGRAFT_TORCH` names
-/// no Python.
-///
-/// # Panics
-/// When an answer differs.
-pub fn at_home(model: &Path, asked: &Path, said: &str) {
-    #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
-    let Some(python) = std::env::var_os("ENGRAFT_TORCH") else {
-        skipped("ENGRAFT_TORCH does not name a Python with tests/python/requirements-torch.txt");
-        return;
-    };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/at_home.py");
-    let answers = asked.with_extension("said");
-    if let Err(error) = base::whole::write_whole(&answers, said.as_bytes()) {
-        unreachable_start(&error);
-    }
-    let folder = match tempfile::tempdir() {
-        Ok(folder) => folder,
-        Err(error) => unreachable_start(&error),
-    };
-    let onnx = folder.path().join("onnx");
-    let export = Engraft::plain(&["export"], folder.path()).arg(model);
-    export.arg("--to").arg("onnx").arg("--into").arg(&onnx).ok();
-    match Command::new(python).arg(script).arg(model).arg(asked).arg(&answers).arg(&onnx).output() {
-        Ok(ran) => {
-            let text = [ran.stdout, ran.stderr].concat();
-            assert!(ran.status.success(), "{}: {}", model.display(), String::from_utf8_lossy(&text));
-        }
-        Err(error) => unreachable_start(&error),
     }
 }
 

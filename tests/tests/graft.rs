@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use engraft_tests::{Engraft, artifacts, at_home, json};
+use engraft_tests::python::{at_home, loaded};
+use engraft_tests::{Engraft, artifacts, json};
 use serde_json::Value;
 
 /// Beside the settings that all tests of it have.
@@ -246,7 +247,9 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
     let shares = said[1]["shares"].as_object().unwrap();
     assert!(said[1]["class"].is_string() && shares.len() == 2, "one of two: {}", said[1]);
     assert!((shares.values().map(|share| share.as_f64().unwrap()).sum::<f64>() - 1.0).abs() < 1e-5);
-    assert!(ask("predict", &model("finetune-base-capr-1"), &[])[1]["score"].is_number());
+    let said = ask("predict", &model("finetune-base-capr-1"), &[]);
+    assert!(said[1]["score"].is_number());
+    loaded(Path::new(&model("finetune-base-capr-1")), &lines, &said);
     let alone = folder.path().join("alone.txt");
     base::whole::write_whole(&alone, b"pain\n").unwrap();
     let text = [model("finetune-base-capr-1"), alone.display().to_string()];

@@ -1,7 +1,8 @@
 //! What engraft writes, read by the tools of its users: pyarrow, Hugging Face datasets and mlcroissant.
 use std::path::Path;
 
-use engraft_tests::{Engraft, python};
+use engraft_tests::Engraft;
+use engraft_tests::python::python;
 
 /// Every part has rows, so that every split of every config is read.
 const PARTS: &str =

@@ -1,10 +1,11 @@
 //! Python's door: the package `engraft` in NumPy's and PyTorch's hands.
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use base::whole::write_whole;
 use batch::Batch;
+use engraft_tests::python::python_package;
 use engraft_tests::{Engraft, skipped};
 use kg::split::Part;
 use tasks::shard::index::Index;
@@ -15,21 +16,6 @@ use tasks::stream::order::Shuffle;
 use tasks::stream::schedule::Schedule;
 use tasks::stream::steps::{Config, Shards, Worker};
 use tasks::stream::window::Ahead;
-
-/// The package as a wheel has it: Python's files, and the library that cargo has built for this test.
-fn package(folder: &Path) -> PathBuf {
-    let package = folder.join("engraft");
-    std::fs::create_dir_all(&package).unwrap();
-    let of = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/engraft");
-    for file in std::fs::read_dir(of).unwrap().map(|file| file.unwrap().path()) {
-        if file.is_file() {
-            std::fs::copy(&file, package.join(file.file_name().unwrap())).unwrap();
-        }
-    }
-    let built = std::env::current_exe().unwrap().with_file_name("lib_engraft.so");
-    std::fs::copy(built, package.join("_engraft.abi3.so")).unwrap();
-    folder.to_owned()
-}
 
 /// Runs a script over shards of the world with an interpreter that a variable names.
 fn run(interpreter: &str, script: &str, arguments: &dyn Fn(&Path) -> Vec<OsString>) {
@@ -46,7 +32,7 @@ fn run(interpreter: &str, script: &str, arguments: &dyn Fn(&Path) -> Vec<OsStrin
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
     let mut command = Command::new(python);
     command.arg("-W").arg("ignore").arg(script).arg(&out).args(arguments(&out));
-    command.env("PYTHONPATH", package(&folder.path().join("package"))).env("OMP_NUM_THREADS", "1");
+    command.env("PYTHONPATH", python_package(&folder.path().join("package"))).env("OMP_NUM_THREADS", "1");
     let ran = command.output().unwrap();
     let said = [ran.stdout, ran.stderr].concat();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&said));

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use engraft_tests::{Engraft, artifacts, json, python};
+use engraft_tests::python::python;
+use engraft_tests::{Engraft, artifacts, json};
 
 const PARTS: &str =
     "split.parts={ ratio = { train = 0.6, valid = 0.2, test = 0.2, seed = 1, cover = \"leave\" } }";

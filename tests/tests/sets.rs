@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use engraft_tests::{Engraft, artifacts, assert_same, at_home, json, json_lines};
+use engraft_tests::python::at_home;
+use engraft_tests::{Engraft, artifacts, assert_same, json, json_lines};
 use serde_json::Value;
 
 mod choices;

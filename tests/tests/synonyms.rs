@@ -2,7 +2,8 @@
 //! output, exact resume, refusals.
 use std::path::Path;
 
-use engraft_tests::{Engraft, artifacts, assert_same, json, json_lines, python};
+use engraft_tests::python::python;
+use engraft_tests::{Engraft, artifacts, assert_same, json, json_lines};
 
 const TASKS: &str = "shards.tasks=[\"subject\", \"object\", \"relation\", \"triplet\", \"synonyms\"]";
 const WEIGHED: &str = "retrain.alphas.synonyms=1.0";

@@ -14,6 +14,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use base::cancel::CancelToken;
 use serde::{Deserialize, Serialize};
 
@@ -151,16 +152,21 @@ impl Depot {
         self.access
     }
 
-    /// Sees to it that it is a depot of this version, and, where it is written to, that one writer alone creates an object.
+    /// Sees to it that it is a depot of this version, and, if it is to be written to, that one writer alone creates an object.
     ///
     /// # Errors
     /// When it is not, or cannot be asked.
-    pub(crate) fn open(&self) -> anyhow::Result<()> {
+    pub(super) fn open(&self, access: Access) -> anyhow::Result<()> {
         let place = self.place();
-        if self.access == Access::Write {
+        if access == Access::Write {
             let mark = serde_json::to_vec(&Mark { engraft_depot: VERSION })?;
             // The second of two must be told that there is one, whoever made it.
-            let is_kept = !self.objects.create(MARK, &mark)? || !self.objects.create(MARK, &mark)?;
+            let create = || {
+                self.objects
+                    .create(MARK, &mark)
+                    .context("it cannot be written to; depot.read_only = true only reads")
+            };
+            let is_kept = !create()? || !create()?;
             anyhow::ensure!(
                 is_kept,
                 "the depot {place} writes an object that is there already where it was told not to (If-None-Match): two machines \

@@ -52,11 +52,11 @@ pub(crate) enum Event<'a> {
         /// The ledger line, with the reasons.
         line: &'a Line,
     },
-    /// Its artifact in the depot is damaged.
+    /// Its artifact could not be brought from the depot.
     NotPulled {
         stage: &'a str,
-        /// What is damaged.
-        reason: &'a Reason,
+        /// What is damaged, or went wrong.
+        why: &'a str,
     },
     /// Its artifact goes into the depot.
     Pushing {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 use super::Engine;
+use super::depot::Access;
 use super::error::Error;
 use super::execute::{Records, Task, message, sweep};
 use super::explain::{Note, Reason};
@@ -64,7 +65,9 @@ impl Engine {
         let needed = self.graph.needed(goals)?;
         let _lock = Lock::take(&self.layout.lock())?;
         if let Some(depot) = &self.settings.depot {
-            depot.open().map_err(|error| Error::new(failure::text(&error)))?;
+            // What only brings artifacts need not be allowed to write.
+            let access = if making == Making::Yes { depot.access() } else { Access::Read };
+            depot.open(access).map_err(|error| Error::new(failure::text(&error)))?;
         }
         let session = Session::new(self, goals, observer, making)?;
         let ledger = &session.records.ledger;
@@ -289,7 +292,7 @@ impl Session<'_> {
         if self.making == Making::No {
             return Err(self.not_there(&judgement).into());
         }
-        let mut damaged = self.bring_upstream(place)?;
+        let mut damaged = self.bring_upstream(place, &judgement)?;
         cancel.check()?;
         if damaged.is_empty() {
             damaged = self.damaged(place);

@@ -26,7 +26,7 @@ use super::survey::State;
 #[derive(Default)]
 pub(super) struct Shared {
     /// Stages whose artifacts the depot has and that were not brought here.
-    away: Mutex<BTreeMap<String, Away>>,
+    away: Mutex<BTreeMap<String, Arc<Away>>>,
     /// Stages whose artifacts in the depot are damaged, and what says so: they are made here, and put there anew.
     damaged: Mutex<BTreeMap<String, Reason>>,
     /// Held while an artifact is brought: two stages may read the same.
@@ -89,7 +89,7 @@ impl Engine {
             depot.place()
         );
         let _lock = Lock::take(&self.layout.lock())?;
-        depot.open()?;
+        depot.open(Access::Write)?;
         let findings = self.survey_here(goals)?;
         let session = Session::new(self, goals, observer, Making::No)?;
         for finding in findings {
@@ -123,7 +123,7 @@ impl Session<'_> {
         let away = Away { line, judged };
         if !self.is_asked(stage) {
             self.observer.event(&Event::Away { line: &away.line });
-            held(&self.shared.away).insert(stage.to_owned(), away);
+            held(&self.shared.away).insert(stage.to_owned(), Arc::new(away));
             return Ok(Some(Outcome::Away));
         }
         let damage = self.bring(depot, stage, &away)?;
@@ -133,17 +133,37 @@ impl Session<'_> {
     }
 
     /// Brings what the stage at `place` reads and is not here; gives those whose artifacts in the depot are damaged, with their places.
-    pub(super) fn bring_upstream(&self, place: usize) -> anyhow::Result<Vec<(usize, Reason)>> {
+    pub(super) fn bring_upstream(
+        &self,
+        place: usize,
+        judged: &Judgement,
+    ) -> anyhow::Result<Vec<(usize, Reason)>> {
         let mut found = Vec::new();
         let Some(depot) = &self.engine.settings.depot else { return Ok(found) };
         for &up in self.engine.graph.upstream(place) {
             let stage = self.name(up);
             let _one = held(&self.shared.bringing);
-            let Some(away) = held(&self.shared.away).remove(stage) else { continue };
-            if let Some(damage) = self.bring(depot, stage, &away)? {
+            let away = held(&self.shared.away).get(stage).cloned();
+            let Some(away) = away else {
+                // It was found to be damaged, and may not have been made again yet.
+                let here = self.ledger().last(stage).map(|line| line.artifact);
+                let damage = self.shared.damage(stage);
+                found.extend(
+                    damage
+                        .filter(|_| here.as_ref() != judged.description.artifacts.get(stage))
+                        .map(|damage| (up, damage)),
+                );
+                continue;
+            };
+            let brought = self.bring(depot, stage, &away).inspect_err(|error| {
+                self.observer.event(&Event::NotPulled { stage, why: &failure::text(error) });
+            })?;
+            // Only now: whoever looks meanwhile is told the digest that it will have. After an error another stage that reads it may have more luck.
+            if let Some(damage) = brought {
                 held(&self.shared.damaged).insert(stage.to_owned(), damage.clone());
                 found.push((up, damage));
             }
+            held(&self.shared.away).remove(stage);
         }
         Ok(found)
     }
@@ -168,7 +188,7 @@ impl Session<'_> {
             Ok(Pulled::Damaged(object)) => {
                 folder::remove(&work)?;
                 let damage = Reason::DepotDamaged { object };
-                self.observer.event(&Event::NotPulled { stage, reason: &damage });
+                self.observer.event(&Event::NotPulled { stage, why: &damage.to_string() });
                 return Ok(Some(damage));
             }
             Err(error) => {

@@ -32,7 +32,7 @@ impl Stage for Scoring {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -6,6 +6,7 @@ use super::Error;
 use super::entity::World;
 use super::file::{Frame, Sink, put};
 use super::kind::{Kind, Node};
+use base::exact;
 use rayon::prelude::*;
 
 const HEADER: &str = "MeSH Symptom Term\tMeSH Disease Term\tPubMed occurrence\tTFIDF score\n";
@@ -37,7 +38,7 @@ pub(super) fn write(world: &World, sink: &mut Sink<'_>) -> Result<u64, Error> {
     let frame = Frame { opening: HEADER, items: rows.len(), closing: "" };
     sink.items("hsdn/Combined-Input.tsv", &frame, |index, out| {
         let (symptom, disease, occurrence) = rows[index];
-        let score = f64::from(occurrence) * (all / f64::from(with_symptom[number(symptom)])).ln();
+        let score = f64::from(occurrence) * exact::ln(all / f64::from(with_symptom[number(symptom)]));
         let (symptom, disease) = (world.names(symptom).mesh(), world.names(disease).mesh());
         put(out, format_args!("{symptom}\t{disease}\t{occurrence}\t{score}\n"));
         1

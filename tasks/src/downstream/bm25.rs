@@ -8,6 +8,8 @@
 
 use std::collections::HashMap;
 
+use base::exact;
+
 use crate::Error;
 use crate::token::encode::Case;
 use text::word::Words;
@@ -103,7 +105,7 @@ impl Searcher<'_> {
             let Some(&id) = self.index.words.get(&word) else { continue };
             let postings = &self.index.postings[id];
             let (all, with) = (self.index.filled as f64, postings.len() as f64);
-            let idf = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
+            let idf = exact::ln(1.0 + (all - with + 0.5) / (with + 0.5));
             for &(text, times) in postings {
                 let (score, times) = (&mut self.scores[text as usize], f64::from(times));
                 if *score == 0.0 {

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use base::whole::write_whole;
-use engraft_tests::{Engraft, at_home, json, json_lines};
+use engraft_tests::python::at_home;
+use engraft_tests::{Engraft, json, json_lines};
 use serde_json::{Value, json as object};
 
 const DRUGS: [&str; 4] = ["aspirin", "ibuprofen", "warfarin", "metformin"];

@@ -97,9 +97,7 @@ fn value(event: &Event<'_>) -> Value {
         }),
         Event::Pulling { line, .. } => moves("pulling", line),
         Event::Pushing { line, .. } => moves("pushing", line),
-        Event::NotPulled { stage, reason } => {
-            json!({"event": "not_pulled", "stage": stage, "reasons": explain::reasons_json(std::slice::from_ref(reason))})
-        }
+        Event::NotPulled { stage, why } => json!({"event": "not_pulled", "stage": stage, "why": why}),
         Event::Pushed { stage, bytes } => json!({"event": "pushed", "stage": stage, "bytes": bytes}),
         Event::Unshared { stage, error } => json!({"event": "unshared", "stage": stage, "error": error}),
         Event::Failed { stage, error } => json!({"event": "failed", "stage": stage, "error": error}),

@@ -57,7 +57,7 @@ pub(super) fn line(event: &Event<'_>, detail: Detail) -> String {
             let took = measure::time(line.seconds);
             format!("{}: pulled, made in {took}: {}", line.stage, explain::reasons(&line.reasons, detail))
         }
-        Event::NotPulled { stage, reason } => format!("{stage}: not pulled: {reason}"),
+        Event::NotPulled { stage, why } => format!("{stage}: not pulled: {why}"),
         Event::Pushing { line, .. } => format!("{}: goes into the depot, {}", line.stage, size(line)),
         Event::Pushed { stage, bytes: Some(bytes) } => {
             format!("{stage}: in the depot, {} of it new", measure::bytes(*bytes))

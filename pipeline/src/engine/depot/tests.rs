@@ -347,3 +347,39 @@ fn gc_keeps_what_lines_name_and_what_is_new() {
     memory.objects.lock().unwrap().clear();
     assert!(depot.going(&[], all, 6).unwrap_err().to_string().contains("is no depot"));
 }
+
+#[test]
+fn stages_that_read_the_same_bring_it_once_and_none_is_judged_by_an_earlier_one() {
+    let fan = |say: &str| {
+        let readers = (0..6).map(|n| stage(&format!("r{n}")).reads("a").field("say", n.to_string()));
+        std::iter::once(stage("a").field("say", say)).chain(readers).collect::<Vec<_>>()
+    };
+    let (dir, memory) = (tempdir().unwrap(), Arc::new(Memory::default()));
+    let (one, two) = (dir.path().join("1"), dir.path().join("2"));
+    run(&one, &memory, [stage("a").field("say", "new")], &[]);
+    // An earlier artifact lies in its place on the other machine.
+    crate::engine::testing::run(&two, fan("old"));
+    memory.asked("");
+    let goals: Vec<String> = (0..6).map(|n| format!("r{n}")).collect();
+    let goals: Vec<&str> = goals.iter().map(String::as_str).collect();
+    for damaged in [false, true] {
+        let out = dir.path().join(if damaged { "3" } else { "2" });
+        if damaged {
+            crate::engine::testing::run(&out, fan("old"));
+            memory.objects.lock().unwrap().retain(|key, _| !key.contains("/r"));
+            memory.damage("blobs/", |bytes| bytes[0] ^= 1);
+        }
+        let (events, summary) = run(&out, &memory, fan("new"), &goals);
+        assert_eq!(
+            summary.count(|outcome| matches!(outcome, Outcome::Done(_))),
+            6 + usize::from(damaged),
+            "{events:?}"
+        );
+        let brought =
+            events.iter().filter(|event| event.starts_with("a pulled") || event.starts_with("a not")).count();
+        assert_eq!(brought, 1, "{events:?}");
+        for n in 0..6 {
+            assert_eq!(fs::read_to_string(out.join(format!("r{n}/out.txt"))).unwrap(), format!("new{n}"));
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Settings drawn at random from ranges, one trial after the other: a trial is a function of the seed and its number, so more of them change none (Bergstra and
 //! Bengio 2012).
 
+use base::exact;
 use base::rng::RngKey;
 use model::range::{DROPOUT, RATE, WARM_UP};
 use serde::{Deserialize, Serialize};
@@ -147,7 +148,7 @@ impl Range {
         /// Draws have so many values, exactly representable.
         const STEPS: u64 = 1 << 53;
         let share = seed.below(STEPS) as f64 / STEPS as f64;
-        rounded(self.least * (self.most / self.least).powf(share))
+        rounded(self.least * exact::pow(self.most / self.least, share))
     }
 
     /// Refuses what no learning rate can be drawn from; `key` is where it stands.

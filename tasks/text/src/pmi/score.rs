@@ -1,5 +1,7 @@
 //! The formulas: a pair's count and its words' shares in, a score out.
 
+use base::exact;
+
 use super::{Config, Measure};
 use crate::count::{self, Counting, Order, Pair, Read, Table};
 
@@ -52,7 +54,7 @@ impl Marginals {
     #[must_use]
     pub fn pmi(&self, pair: Pair) -> f64 {
         let count = pair.count as f64;
-        (count * self.total / (self.left[pair.left as usize] * self.right(pair.right))).ln()
+        exact::ln(count * self.total / (self.left[pair.left as usize] * self.right(pair.right)))
     }
 
     /// NPMI of a pair, in [-1, 1].
@@ -65,7 +67,7 @@ impl Marginals {
 /// PMI / -ln p(x, y), in [-1, 1]; 0 for words that are together always and everywhere, of which nothing can be learned.
 #[must_use]
 pub fn npmi(pmi: f64, share: f64) -> f64 {
-    if share >= 1.0 { 0.0 } else { (pmi / -share.ln()).clamp(-1.0, 1.0) }
+    if share >= 1.0 { 0.0 } else { (pmi / -exact::ln(share)).clamp(-1.0, 1.0) }
 }
 
 /// Scores pairs as a config asks.
@@ -86,12 +88,12 @@ impl Scorer {
             let powers = plain
                 .iter()
                 .zip(keep)
-                .map(|(count, keep)| if *keep { count.powf(config.smoothing) } else { 0.0 });
+                .map(|(count, keep)| if *keep { exact::pow(*count, config.smoothing) } else { 0.0 });
             contexts = powers.collect();
             let sum: f64 = contexts.iter().sum();
             contexts.iter_mut().for_each(|share| *share /= sum);
         }
-        Self { marginals, measure: config.measure, shift: config.shift.ln(), contexts }
+        Self { marginals, measure: config.measure, shift: exact::ln(config.shift), contexts }
     }
 
     /// Whether a pair has another score when its words change places.
@@ -103,7 +105,9 @@ impl Scorer {
     pub(super) fn score(&self, pair: Pair) -> f64 {
         let pmi = match self.contexts.get(pair.right as usize) {
             None => self.marginals.pmi(pair),
-            Some(context) => (pair.count as f64 / (self.marginals.left[pair.left as usize] * context)).ln(),
+            Some(context) => {
+                exact::ln(pair.count as f64 / (self.marginals.left[pair.left as usize] * context))
+            }
         };
         match self.measure {
             Measure::Pmi | Measure::Ppmi => pmi - self.shift,

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# What is given out, for machines without a compiler: the stripped program with completions, manual pages and licences; the wheels; a recipe for an image;
+# checksums and a bill of materials (CycloneDX).
+#
+#   scripts/release.sh OUT        leaves everything in OUT, tries it there, and prints, as JSON in the last line, what it measured
+#
+# The program runs on any x86-64 (or the architecture of this machine) and chooses wider vectors when it starts. It needs the C library of this machine or a newer one.
+# Needs python3 (3.11 or later) with venv, and PyPI or another index for maturin.
+set -euo pipefail
+out=$(realpath -m "${1:?where it goes: scripts/release.sh OUT}")
+cd "$(dirname "$0")/.."
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+export CARGO_TARGET_DIR=$target
+mkdir -p "$out" "$target/wheel"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# Lints and flags of other builds have nothing to do with it; the oldest processors are meant.
+unset RUSTC_WORKSPACE_WRAPPER RUSTFLAGS CARGO_PROFILE_DEV_DEBUG
+
+cargo build --release --locked
+version=$(cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(next(p["version"] for p in json.load(sys.stdin)["packages"] if p["name"] == "engraft"))')
+triple=$(rustc -vV | sed -n 's/^host: //p')
+name=engraft-$version-$triple
+folder=$work/$name
+mkdir -p "$folder/completions" "$folder/man"
+strip -o "$folder/engraft" "$target/release/engraft"
+"$folder/engraft" completions bash > "$folder/completions/engraft.bash"
+"$folder/engraft" completions zsh > "$folder/completions/_engraft"
+"$folder/engraft" completions fish > "$folder/completions/engraft.fish"
+"$folder/engraft" man --into "$folder/man"
+cp LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md "$folder/"
+python3 scripts/materials.py --package engraft --licences "$folder/LICENCES.txt" --bill "$out/$name.cdx.json"
+# The same bytes for the same files.
+date=$(git log -1 --format=%cI)
+tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="$date" -C "$work" -cf - "$name" | gzip -9n > "$out/$name.tar.gz"
+
+tools=$target/wheel/tools
+[ -x "$tools/bin/maturin" ] || { python3 -m venv "$tools" && "$tools/bin/python" -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'; }
+bash scripts/wheel.sh "$out" | tail -1 > "$work/wheel.json"
+(cd python/cli && "$tools/bin/maturin" build --quiet --release --locked --target-dir "$target" --out "$work/cli")
+cp "$work"/cli/*.whl "$out/"
+
+cat > "$out/Containerfile" <<IMAGE
+# podman build -t engraft:$version -f Containerfile .    (docker build does as well), in the folder with $name.tar.gz
+FROM debian:bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
+ADD $name.tar.gz /opt/
+RUN ln -s /opt/$name/engraft /usr/local/bin/engraft
+ENTRYPOINT ["engraft"]
+IMAGE
+(cd "$out" && sha256sum "$name.tar.gz" "$name.cdx.json" Containerfile ./*.whl | sed 's# \./# #' > SHA256SUMS && sha256sum --check --quiet SHA256SUMS)
+
+# As somebody gets it: unpacked into an empty folder, the wheels into an empty environment.
+mkdir "$work/new" && tar -C "$work/new" -xzf "$out/$name.tar.gz" --strip-components=1
+(cd "$work/new" && ./engraft init > /dev/null && ./engraft plan > plan && grep -q retrain plan && ./engraft run triples --set world.scale=0.1 > said 2>&1 && ./engraft verify > verified)
+python3 -m venv "$work/bare"
+"$work/bare/bin/python" -m pip install --quiet --disable-pip-version-check --find-links "$out" "engraft[cli]==$version"
+(cd "$work/new" && "$work/bare/bin/python" -m engraft verify | grep -q 'triples: ok')
+"$work/bare/bin/engraft" --version | grep -q "^engraft $version"
+printf '{"program_bytes":%d,"archive_bytes":%d,"cli_wheel_bytes":%d,"wheel":%s}\n' \
+  "$(stat -c %s "$folder/engraft")" "$(stat -c %s "$out/$name.tar.gz")" "$(stat -c %s "$out"/engraft_cli-*.whl)" "$(cat "$work/wheel.json")"
