@@ -11,7 +11,9 @@ import ray
 
 depot, work, *options = sys.argv[1:]
 plan = ["engraft", "plan", "--graph", "--json", "--depot", depot, "--out", f"{work}/plan", *options]
-lines = subprocess.run(plan, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+stages = [json.loads(line) for line in subprocess.run(plan, stdout=subprocess.PIPE, text=True).stdout.splitlines()]
+if not stages or any(stage["error"] for stage in stages):
+    sys.exit("\n".join(f"{stage['stage']}: {stage['error']}" for stage in stages if stage["error"]) or 2)
 
 
 @ray.remote(max_retries=2, retry_exceptions=True)
@@ -23,6 +25,6 @@ def run(stage, *reads):
 ray.init(address="auto")
 done = {}
 # Every stage comes after those that it reads; what the depot has is left there.
-for stage in (stage for stage in map(json.loads, lines) if stage["state"] not in ("depot", "fresh")):
+for stage in (stage for stage in stages if stage["state"] not in ("depot", "fresh")):
     done[stage["stage"]] = run.remote(stage["stage"], *(done[read] for read in stage["reads"] if read in done))
 print("\n".join(ray.get(list(done.values()))))

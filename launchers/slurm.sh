@@ -6,7 +6,8 @@ set -euo pipefail
 depot=$1 work=$2
 shift 2
 mkdir -p "$work"
-engraft plan --graph --json --depot "$depot" --out "$work/plan" "$@" > "$work/plan.jsonl"
+# It ends with 1 where a stage cannot run; why is in its line.
+engraft plan --graph --json --depot "$depot" --out "$work/plan" "$@" > "$work/plan.jsonl" || [ $? -eq 1 ]
 python3 - "$work" <<'PYTHON'
 import json, sys
 work, levels = sys.argv[1], {}
@@ -24,7 +25,7 @@ after=
 while read -r level; do
   [ -n "$level" ] || continue
   tasks=$(wc -l < "$work/level-$level")
-  after=$(sbatch --parsable --job-name="engraft-$level" --array="1-$tasks" ${after:+--dependency=afterok:$after} ${SBATCH_OPTIONS:-} --wrap "
+  after=$(sbatch --parsable --job-name="engraft-$level" --kill-on-invalid-dep=yes --array="1-$tasks" ${after:+--dependency=afterok:$after} ${SBATCH_OPTIONS:-} --wrap "
     stage=\$(sed -n \"\${SLURM_ARRAY_TASK_ID}p\" $(printf %q "$work/level-$level"))
     for try in 1 2 3; do engraft run \"\$stage\" --out $(printf %q "$work")/\"\$stage\" $options && exit 0; done
     exit 1")

@@ -11,10 +11,12 @@ from pyspark.sql import SparkSession
 
 depot, work, *options = sys.argv[1:]
 plan = ["engraft", "plan", "--graph", "--json", "--depot", depot, "--out", f"{work}/plan", *options]
-lines = subprocess.run(plan, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+stages = [json.loads(line) for line in subprocess.run(plan, stdout=subprocess.PIPE, text=True).stdout.splitlines()]
+if not stages or any(stage["error"] for stage in stages):
+    sys.exit("\n".join(f"{stage['stage']}: {stage['error']}" for stage in stages if stage["error"]) or 2)
 levels = {}
 # What the depot has is left there.
-for stage in (stage for stage in map(json.loads, lines) if stage["state"] not in ("depot", "fresh")):
+for stage in (stage for stage in stages if stage["state"] not in ("depot", "fresh")):
     levels.setdefault(stage["level"], []).append(stage["stage"])
 
 
@@ -24,7 +26,7 @@ def run(stage):
 
 spark = SparkSession.builder.appName("engraft").getOrCreate()
 for level in sorted(levels):
-    stages = levels[level]
-    spark.sparkContext.parallelize(stages, len(stages)).foreach(run)
-    print(f"level {level}: {' '.join(stages)}")
+    names = levels[level]
+    spark.sparkContext.parallelize(names, len(names)).foreach(run)
+    print(f"level {level}: {' '.join(names)}")
 spark.stop()

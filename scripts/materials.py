@@ -1,8 +1,8 @@
 """What a program is made of: the licences of all that is compiled into it, and a bill of materials (CycloneDX 1.6).
 
 Usage: materials.py --package NAME --licences FILE --bill FILE
-Reads `cargo metadata` and Cargo.lock of this folder; the texts are those that the packages bring. Ends with status 1 if a package says no licence or
-brings no text and has none of the usual ones.
+Reads `cargo metadata` and Cargo.lock of this folder; the texts are those that the packages bring, each once. Ends with status 1 if a package neither says
+its licence nor brings a text.
 """
 
 import argparse

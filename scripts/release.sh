@@ -21,6 +21,8 @@ cargo build --release --locked
 version=$(cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(next(p["version"] for p in json.load(sys.stdin)["packages"] if p["name"] == "engraft"))')
 triple=$(rustc -vV | sed -n 's/^host: //p')
 name=engraft-$version-$triple
+grep -q "engraft-cli==$version" python/pyproject.toml || { echo "python/pyproject.toml asks for another engraft-cli than $version" >&2; exit 1; }
+rm -f "$out"/engraft-*.whl "$out"/engraft_cli-*.whl
 folder=$work/$name
 mkdir -p "$folder/completions" "$folder/man"
 strip -o "$folder/engraft" "$target/release/engraft"
@@ -42,6 +44,7 @@ cp "$work"/cli/*.whl "$out/"
 
 cat > "$out/Containerfile" <<IMAGE
 # podman build -t engraft:$version -f Containerfile .    (docker build does as well), in the folder with $name.tar.gz
+# One whose C library is as new as that of the machine that built it.
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
 ADD $name.tar.gz /opt/

@@ -16,10 +16,11 @@ use crate::engine::depot::{Access, Depot, Object, Objects, Sink};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Where artifacts are shared: `s3://bucket/prefix`, `gs://`, `az://`, a path from this file's folder, or `https://` to read from. `--depot` takes
-    /// precedence. Shapes no artifact.
-    pub url: String,
-    /// Whether artifacts are only taken from it and none are put there. Shapes no artifact.
+    /// Where artifacts are shared: `s3://bucket/prefix`, `gs://`, `az://`, a path from this file's folder (if another config extends this one, from
+    /// that one's), or `https://` to read from. `--depot` takes precedence, and is needed where this is left out. Shapes no artifact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Whether artifacts are only taken from the depot, by whatever it is named, and none are put there. Shapes no artifact.
     ///
     /// Source: ours: who may write says so by credentials.
     #[serde(default)]
@@ -42,6 +43,10 @@ impl Named<'_> {
     /// # Errors
     /// When it is no location.
     pub(crate) fn depot(&self, options: Options) -> anyhow::Result<Depot> {
+        anyhow::ensure!(
+            !self.url.trim().is_empty(),
+            "the depot's place is empty: expected s3://, gs://, az://, https:// or a path"
+        );
         let location = match Location::parse(self.url).context("the depot's place is invalid")? {
             Location::Local(path) => Location::Local(self.folder.join(path)),
             remote @ Location::Remote(_) => remote,

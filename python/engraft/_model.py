@@ -66,6 +66,9 @@ class Model:
         told += ["--max-tokens", str(max_tokens)] if max_tokens is not None else []
         said = self._ask("encode", texts, pairs, told)
         rows = [said] if isinstance(said, dict) else said
+        if not rows:
+            width = json.load(open(os.path.join(self.folder, "config.json"), encoding="utf-8"))["hidden_size"]
+            return np.empty((0, width), dtype=np.float32)
         vectors = np.array([row["vector"] for row in rows], dtype=np.float32)
         return vectors[0] if isinstance(said, dict) else vectors
 
@@ -84,9 +87,10 @@ class Model:
         ran = subprocess.run(command, input=asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
         if ran.returncode != 0:
             raise ValueError(ran.stderr.removeprefix("error: ").strip())
-        for line in ran.stderr.splitlines():
+        for line in filter(None, ran.stderr.split("\n")):
             warnings.warn(line.removeprefix("warning: "), stacklevel=3)
-        said = [json.loads(line) for line in ran.stdout.splitlines()]
+        # Texts may hold characters that str.splitlines takes for ends of lines.
+        said = [json.loads(line) for line in ran.stdout.split("\n")[:-1]]
         return said[0] if one else said
 
 

@@ -21,10 +21,14 @@ use crate::error::Error;
 use crate::location::{Address, Scheme};
 use crate::lookup::Lookup;
 use crate::options::{Environment, Options};
+use crate::remote::Use;
 
 /// The length that stands for one that the server does not say.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
 const LENGTH: &str = "content-length";
+/// How many times as long an answer may take where a body is sent before it.
+const SLOWER: u32 = 20;
+
 /// More redirects than any mirror needs.
 const REDIRECTS: usize = 10;
 
@@ -95,7 +99,7 @@ impl Service {
     ///
     /// # Errors
     /// What is wrong with the proxies or the certificates of the system.
-    pub(crate) fn new(options: &Options) -> Result<Self, String> {
+    pub(crate) fn new(options: &Options, asked: Use) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let trusted = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -105,15 +109,19 @@ impl Service {
             .tls_backend_preconfigured(trusted.with_no_client_auth())
             .user_agent(concat!("engraft/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(options.patience)
-            .read_timeout(options.patience)
             .redirect(redirects())
             .dns_resolver(Lookup)
             .http1_only()
             .no_proxy();
+        // Its clock runs while a body is sent, too; a slow line takes minutes for a part.
+        let mut patience = options.patience;
+        match asked {
+            Use::Reading => builder = builder.read_timeout(patience),
+            Use::Writing => patience = patience.saturating_mul(SLOWER),
+        }
         for proxy in proxies(&options.environment)? {
             builder = builder.proxy(proxy);
         }
-        let patience = options.patience;
         builder.build().map(|client| Self { client, patience }).map_err(|e| innermost(&e))
     }
 }

@@ -223,6 +223,10 @@ fn walk(path: &Path, prefix: &str, listed: &mut Vec<Listed>) -> Result<(), Error
         let entry = entry.map_err(Error::local(path))?;
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         let key = format!("{prefix}/{name}");
+        // What is being written, or was when its writer was killed, is no object.
+        if name.starts_with(".tmp") {
+            continue;
+        }
         // One that another machine has removed meanwhile is not there.
         let Ok(data) = entry.metadata() else { continue };
         if data.is_dir() {

@@ -32,8 +32,19 @@ pub(crate) struct Remote {
     runtime: Option<Runtime>,
     service: Service,
     options: Options,
-    /// By bucket; a web server's object is a store of its own, since its URL is taken as it stands.
-    stores: Mutex<BTreeMap<(Scheme, String), Arc<dyn ObjectStore>>>,
+    /// What is written goes through a client that waits for answers while a body is sent.
+    writing: Service,
+    /// By use and bucket; a web server's object is a store of its own, since its URL is taken as it stands.
+    stores: Mutex<Stores>,
+}
+
+type Stores = BTreeMap<(Use, Scheme, String), Arc<dyn ObjectStore>>;
+
+/// What a store is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Use {
+    Reading,
+    Writing,
 }
 
 impl Drop for Remote {
@@ -89,10 +100,12 @@ impl Remote {
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(Error::no_client)?;
-        let service = Service::new(options).map_err(Error::no_client)?;
+        let service = Service::new(options, Use::Reading).map_err(Error::no_client)?;
+        let writing = Service::new(options, Use::Writing).map_err(Error::no_client)?;
         Ok(Self {
             runtime: Some(runtime),
             service,
+            writing,
             options: options.clone(),
             stores: Mutex::new(BTreeMap::new()),
         })
@@ -260,7 +273,7 @@ impl Remote {
         options.extensions.insert(trail.clone());
         let asked_part = options.range.is_some();
         let key = self.key(address)?;
-        let store = self.store(address).map_err(|e| trail.refused(address, innermost(&e)))?;
+        let store = self.store(address, Use::Reading).map_err(|e| trail.refused(address, innermost(&e)))?;
         // Every try may take its time to connect and again to answer.
         let tries = self.options.retries.saturating_add(1);
         let limit = self.options.patience.saturating_mul(tries.saturating_mul(3)).min(self.options.deadline);
@@ -297,16 +310,20 @@ impl Remote {
         }
     }
 
-    fn store(&self, address: &Address) -> object_store::Result<Arc<dyn ObjectStore>> {
+    fn store(&self, address: &Address, asked: Use) -> object_store::Result<Arc<dyn ObjectStore>> {
         if address.scheme() == Scheme::Http {
             return connect::store(address, &self.service, &self.options);
         }
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = (address.scheme(), address.bucket().to_owned());
+        let bucket = (asked, address.scheme(), address.bucket().to_owned());
         if let Some(store) = stores.get(&bucket) {
             return Ok(Arc::clone(store));
         }
-        let store = connect::store(address, &self.service, &self.options)?;
+        let service = match asked {
+            Use::Reading => &self.service,
+            Use::Writing => &self.writing,
+        };
+        let store = connect::store(address, service, &self.options)?;
         stores.insert(bucket, Arc::clone(&store));
         Ok(store)
     }

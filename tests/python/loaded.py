@@ -40,7 +40,9 @@ pairs = [line["pair"] for line in asked] if all("pair" in line for line in asked
 assert model.predict(texts, pairs) == said
 assert model.predict(iter(texts), pairs) == said
 assert model.predict(texts[0], pairs and pairs[0]) == said[0]
-assert model.predict([]) == []
+assert model.predict([]) == [] and model.encode([]).shape == (0, model.encode("a").shape[0])
+strange = ["fever\u2028\u0085 and a cough"]
+assert len(model.predict(strange, pairs and pairs[:1])) == 1
 vectors = model.encode(texts, pooling="mean")
 assert vectors.dtype == np.float32 and vectors.shape[0] == len(texts)
 lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)

@@ -183,8 +183,20 @@ fn a_config_names_its_depot_and_what_is_wrong_with_one_is_said() {
         .set("world.scale=0.1");
     assert!(other.output().text().contains("1 pulled"));
     write("depot = { url = \"elsewhere\", read_only = true }");
-    run(&["run", "world"]).ok();
+    let refused = run(&["run", "world"]).output();
+    assert!(refused.code() == Some(2) && refused.text().contains("is no depot"), "{}", refused.text());
     assert!(!folder.path().join("elsewhere").exists());
+    write("depot = { url = \"shared\", read_only = true }");
+    run(&["run", "world"]).set("world.seed=9").ok();
+    assert_eq!(keys(&folder.path().join("shared"), "lines").len(), 1, "nothing is put there");
+    let refused = run(&["gc", "--all"]).arg("--depot").arg(folder.path().join("shared")).output();
+    assert!(
+        refused.code() == Some(2) && refused.text().contains("nothing is removed there"),
+        "{}",
+        refused.text()
+    );
+    let refused = run(&["plan"]).arg("--depot").arg("").output();
+    assert!(refused.code() == Some(2) && refused.text().contains("place is empty"), "{}", refused.text());
     let refused = run(&["push"]).output();
     assert!(refused.code() == Some(2) && refused.text().contains("only read from"), "{}", refused.text());
     write("");
@@ -247,7 +259,9 @@ fn a_web_server_is_read_from_and_nothing_is_put_there() {
     let planned = at(&["plan", "world"], &two, &server.url("/depot")).ok();
     assert!(planned.contains("in the depot"), "{planned}");
     let asked: Vec<_> = server.requests().into_iter().map(|request| request.target).collect();
-    assert!(asked.iter().all(|target| target.starts_with("/depot/lines/")), "{asked:?}");
+    let small =
+        |target: &String| target.starts_with("/depot/lines/") || target == "/depot/engraft-depot.json";
+    assert!(asked.iter().all(small), "{asked:?}");
     let ran = at(&["run", "world"], &two, &server.url("/depot")).output();
     assert!(ran.code() == Some(0) && ran.text().contains("1 pulled"), "{}", ran.text());
     // Other settings are made here, and nobody is asked to take them.

@@ -14,7 +14,7 @@ use model::encoder::pool::Pooling;
 use serde_json::{Value, json};
 
 use super::card;
-use super::task_file;
+use super::task_file::{self, Asked};
 use super::vectors::is_own;
 
 /// What a folder becomes.
@@ -34,6 +34,21 @@ pub(crate) enum Form {
 const OWN: [&str; 4] =
     [task_file::FILE, checkpoint::OUTPUTS_FILE, checkpoint::OUTPUTS_WEIGHTS_FILE, digests::DIGESTS_FILE];
 
+/// What stands on top of an encoder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Layer {
+    /// Nothing: its states, or their pool, are the answer.
+    None,
+    /// A last layer of which `transformers` has this class.
+    Class(String),
+    /// One, or several, that engraft alone knows.
+    Own,
+}
+
+/// Why it has none there.
+const OWN_LAYER: &str =
+    "its last layer is engraft's own (several tasks, or a pooling that transformers has no class for)";
+
 /// Files of weights.
 const WEIGHTS: [&str; 3] = [checkpoint::WEIGHTS_FILE, checkpoint::SHARDS_FILE, checkpoint::PICKLE_FILE];
 
@@ -52,6 +67,14 @@ pub(crate) struct Export<'a> {
     pub into: &'a Path,
 }
 
+/// What came of an export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Exported {
+    pub files: Vec<Written>,
+    /// What does not go along, if anything does not.
+    pub note: Option<String>,
+}
+
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Written {
@@ -60,11 +83,11 @@ pub(crate) struct Written {
 }
 
 impl Export<'_> {
-    /// Exports it, whole or not at all; gives what it consists of.
+    /// Exports it, whole or not at all; gives what it consists of, and what does not go along.
     ///
     /// # Errors
     /// When the folder is no sound model's, the form has no place for it, or the disk refuses.
-    pub(crate) fn write(&self) -> anyhow::Result<Vec<Written>> {
+    pub(crate) fn write(&self) -> anyhow::Result<Exported> {
         let Self { model, into, .. } = *self;
         // Sizes first: what is no model's folder is said to be none.
         let sizes = checkpoint::sizes(model)?;
@@ -74,6 +97,7 @@ impl Export<'_> {
             "{}: its attention has labels, maps or gates, which only engraft computes: ask it with engraft predict or engraft encode",
             model.display()
         );
+        let layer = self.layer()?;
         ensure!(!into.exists(), "{} is there already: name a folder that is not", into.display());
         let beside = folder(into);
         fs::create_dir_all(beside).with_context(|| beside.display().to_string())?;
@@ -100,14 +124,37 @@ impl Export<'_> {
             }
             Form::Onnx => {
                 self.copy(&out, |name| !OWN.contains(&name) && !is_weights(name))?;
-                self.onnx(&out)?;
+                self.onnx(&out, &layer)?;
             }
         }
-        let written = listed(&out)?;
+        let files = listed(&out)?;
         sync_folder(&out).with_context(|| out.display().to_string())?;
         fs::rename(&out, into).with_context(|| into.display().to_string())?;
         sync_folder(beside).with_context(|| beside.display().to_string())?;
-        Ok(written)
+        let is_left = layer == Layer::Own && self.form != Form::Hub;
+        let note = is_left.then(|| {
+            format!(
+                "{}: {OWN_LAYER}, and stays here: {} has the encoder alone",
+                model.display(),
+                into.display()
+            )
+        });
+        Ok(Exported { files, note })
+    }
+
+    /// What stands on top of the encoder.
+    fn layer(&self) -> anyhow::Result<Layer> {
+        // The last layer of a publisher's own that engraft does not know is left out, as it is when it is read.
+        let known = |class: &String| class != "PreTraining" && class != "NextSentencePrediction";
+        if let Some(class) = checkpoint::loaded_as(self.model)?.filter(known) {
+            return Ok(Layer::Class(class));
+        }
+        if !self.model.join(task_file::FILE).is_file() {
+            return Ok(Layer::None);
+        }
+        let tasks = task_file::TaskFile::read(self.model)?.tasks;
+        let is_similarity = tasks.iter().all(|task| task.asked == Asked::Similarity);
+        Ok(if is_similarity { Layer::None } else { Layer::Own })
     }
 
     /// Copies the files that are wanted; folders, which published models have for other tools, are left out.
@@ -186,26 +233,38 @@ impl Export<'_> {
         Ok(serde_json::from_value(index["outputs"]["pooling"].clone()).ok())
     }
 
-    fn onnx(&self, out: &Path) -> anyhow::Result<()> {
+    fn onnx(&self, out: &Path, layer: &Layer) -> anyhow::Result<()> {
+        let class = match layer {
+            Layer::Class(class) => Some(class.as_str()),
+            Layer::None => None,
+            Layer::Own => {
+                ensure!(
+                    self.pooling.is_some(),
+                    "{}: {OWN_LAYER}: ask it with engraft predict, or say --pooling to export the encoder alone",
+                    self.model.display()
+                );
+                None
+            }
+        };
+        let pooling = match (class, self.pooling) {
+            (None, None) => self.learned_with()?,
+            (_, pooling) => pooling,
+        };
         let whole = checkpoint::load_whole(self.model, &Device::Cpu)?;
-        let class = checkpoint::loaded_as(self.model)?;
-        // The last layer of a publisher's own that engraft does not know is left out, as it is when it is read.
-        let class = class.filter(|class| class != "PreTraining" && class != "NextSentencePrediction");
         ensure!(
             class.is_none() || self.pooling.is_none(),
             "{}: it has a last layer ({}), so its texts are not pooled: leave --pooling out",
             self.model.display(),
-            class.as_deref().unwrap_or_default()
+            class.unwrap_or_default()
         );
         ensure!(
-            self.pooling != Some(Pooling::LearnedPooler) || whole.checkpoint.fresh.is_empty(),
+            pooling != Some(Pooling::LearnedPooler) || whole.checkpoint.fresh.is_empty(),
             "{}: the checkpoint has no pooler: use cls, mean or max",
             self.model.display()
         );
         let path = out.join("model.onnx");
         let mut to = BufWriter::new(File::create(&path).with_context(|| path.display().to_string())?);
-        onnx::write(&mut to, &whole, class.as_deref(), self.pooling)
-            .with_context(|| self.model.display().to_string())?;
+        onnx::write(&mut to, &whole, class, pooling).with_context(|| self.model.display().to_string())?;
         to.flush().and_then(|()| to.get_ref().sync_all()).with_context(|| path.display().to_string())
     }
 }

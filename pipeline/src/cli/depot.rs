@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use base::cancel::CancelToken;
 use serde_json::json;
 
@@ -52,7 +53,11 @@ pub(super) fn meant(
         (Some(url), of) => Named { url, folder: Path::new(""), access: access(of.as_ref()) },
         (None, Some(of)) if !is_gc => {
             let folder = common.config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-            Named { url: &of.url, folder, access: access(Some(of)) }
+            let url = of
+                .url
+                .as_ref()
+                .context("depot.url is left out: say where the depot is, there or by --depot")?;
+            Named { url, folder, access: access(Some(of)) }
         }
         (None, _) => return Ok(None),
     };

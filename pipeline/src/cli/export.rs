@@ -10,7 +10,7 @@ use super::exit::Exit;
 use super::measure;
 use super::predict::pooling;
 use super::print::{self, Format};
-use crate::bundle::export::{Export, Form};
+use crate::bundle::export::{Export, Exported, Form};
 
 /// What is asked.
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ pub(super) struct Asked {
     /// The folder to write, which must not be there yet
     #[arg(long, value_name = "DIR")]
     pub(super) into: PathBuf,
-    /// How token states are pooled into a vector: cls, mean, max or, with onnx, learned_pooler. Defaults to what the model was fine-tuned with
+    /// How token states are pooled into a vector: cls, mean, max or, with onnx, learned_pooler. Defaults to that of a fine-tuned bi-encoder, or, with sentence-transformers, of any fine-tuned model
     #[arg(long, value_name = "POOLING", value_parser = pooling)]
     pub(super) pooling: Option<Pooling>,
 }
@@ -65,17 +65,20 @@ pub(super) fn export(asked: &Asked, format: Format) -> anyhow::Result<Exit> {
         "--pooling goes with --to onnx and --to sentence-transformers"
     );
     let export = Export { model: &asked.model, form, pooling: asked.pooling, into: &asked.into };
-    let written = export.write()?;
+    let Exported { files, note } = export.write()?;
+    if let Some(note) = note {
+        print::note(&format!("note: {note}"));
+    }
     print::result(
         format,
         || {
             let line = |file: &crate::bundle::export::Written| {
                 format!("{}  {}", asked.into.join(&file.name).display(), measure::bytes(file.bytes))
             };
-            written.iter().map(line).collect()
+            files.iter().map(line).collect()
         },
         || {
-            let files = written.iter().map(|file| json!({"path": file.name, "bytes": file.bytes}));
+            let files = files.iter().map(|file| json!({"path": file.name, "bytes": file.bytes}));
             vec![json!({"into": asked.into.display().to_string(), "files": files.collect::<Vec<_>>()})]
         },
     )?;

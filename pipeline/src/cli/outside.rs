@@ -57,7 +57,10 @@ pub(super) fn given(common: &Common) -> String {
         ("--out", Some(common.out()).filter(|out| *out != Path::new("out"))),
     ];
     let given = named.into_iter().filter_map(|(name, path)| Some(format!(" {name} {}", ending::path(path?))));
-    let depot = common.depot.iter().map(|depot| format!(" --depot {}", store::location::shown(depot)));
+    let depot = common.depot.iter().map(|depot| {
+        // A query may be secret, and is to be typed again.
+        format!(" --depot {}", ending::path(Path::new(&store::location::shown(depot))))
+    });
     let preset = common.preset.iter().map(|name| format!(" --preset {name}"));
     preset.chain(given).chain(depot).collect()
 }

@@ -160,12 +160,13 @@ impl Depot {
         let place = self.place();
         if access == Access::Write {
             let mark = serde_json::to_vec(&Mark { engraft_depot: VERSION })?;
-            // The second of two must be told that there is one, whoever made it.
             let create = || {
-                self.objects
-                    .create(MARK, &mark)
-                    .context("it cannot be written to; depot.read_only = true only reads")
+                let created = self.objects.create(MARK, &mark);
+                created.with_context(|| {
+                    format!("the depot {place} cannot be written to (--set depot.read_only=true only reads from it)")
+                })
             };
+            // The second of two must be told that there is one, whoever made it.
             let is_kept = !create()? || !create()?;
             anyhow::ensure!(
                 is_kept,
@@ -174,7 +175,28 @@ impl Depot {
                  this one (depot.read_only = true)"
             );
         }
-        let Some(found) = self.objects.read(MARK)? else { return Ok(()) };
+        anyhow::ensure!(
+            self.is_there()?,
+            "{place} is no depot: it has no {MARK}; `run --depot` makes one where it may write"
+        );
+        Ok(())
+    }
+
+    /// As [`Depot::open`] without writing; a place that is to be written to may still be empty.
+    ///
+    /// # Errors
+    /// As [`Depot::open`].
+    pub(super) fn look(&self) -> anyhow::Result<()> {
+        match self.access {
+            Access::Read => self.open(Access::Read),
+            Access::Write => self.is_there().map(drop),
+        }
+    }
+
+    /// Whether there is a depot, of this version.
+    fn is_there(&self) -> anyhow::Result<bool> {
+        let place = self.place();
+        let Some(found) = self.objects.read(MARK)? else { return Ok(false) };
         let found = serde_json::from_slice::<Mark>(&found).map_err(|cause| {
             Error::new(format!(
                 "the depot {place}: {MARK} is damaged ({cause}): expected {{\"engraft_depot\":{VERSION}}}"
@@ -185,7 +207,7 @@ impl Depot {
             "the depot {place} is of version {}, but this engraft reads version {VERSION}: use the engraft that wrote it, or another place",
             found.engraft_depot
         );
-        Ok(())
+        Ok(true)
     }
 
     /// The line of the run of `stage` with this fingerprint, if the depot has its artifact.
@@ -196,11 +218,8 @@ impl Depot {
         let key = key(stage, fingerprint);
         let Some(text) = self.objects.read(&key)? else { return Ok(None) };
         let line = self.parsed(&key, &text)?;
-        anyhow::ensure!(
-            line.stage == stage && line.fingerprint == *fingerprint,
-            "the depot {}: {key} is the line of another run: remove it there, then run again",
-            self.place()
-        );
+        let is_its = line.stage == stage && line.fingerprint == *fingerprint;
+        anyhow::ensure!(is_its, self.damaged_line(&key, "it is the line of another run"));
         Ok(Some(line))
     }
 
@@ -216,16 +235,18 @@ impl Depot {
     }
 
     fn parsed(&self, key: &str, text: &[u8]) -> anyhow::Result<Line> {
-        let line =
-            ledger::parse(text).map_err(|damage| damage.of(&format!("the depot {}: {key}", self.place())))?;
+        let line = ledger::parse(text).map_err(|damage| self.damaged_line(key, &damage.cause()))?;
         let is_itself = line.described.fingerprint(&line.stage) == line.fingerprint
             && folder::digest(&line.outputs) == line.artifact;
-        anyhow::ensure!(
-            is_itself,
-            "the depot {}: {key} does not say what its digests say: remove it there, then run again",
-            self.place()
-        );
+        anyhow::ensure!(is_itself, self.damaged_line(key, "it does not say what its digests say"));
         Ok(line)
+    }
+
+    fn damaged_line(&self, key: &str, cause: &str) -> Error {
+        Error::new(format!(
+            "the depot {}: {key} is damaged ({cause}): remove it there, then run again",
+            self.place()
+        ))
     }
 
     /// Brings an artifact into an empty folder: every file is digested as it comes, and is on disk at the end.
@@ -301,10 +322,21 @@ impl Depot {
         }
         (moving.before_line)();
         let text = ledger::sealed(&shared)?;
-        if !self.objects.create(&key(&line.stage, &line.fingerprint), &text)? {
-            let there = self.line(&line.stage, &line.fingerprint)?;
-            there.map_or(Ok(()), |there| self.same(line, &there))?;
+        let key = key(&line.stage, &line.fingerprint);
+        let mut named = false;
+        // Once more where a store says that there is one and there is none: two writers met, or somebody removed it.
+        for _ in 0..2 {
+            if self.objects.create(&key, &text)? {
+                named = true;
+                break;
+            }
+            if let Some(there) = self.line(&line.stage, &line.fingerprint)? {
+                self.same(line, &there)?;
+                named = true;
+                break;
+            }
         }
+        anyhow::ensure!(named, "the depot {}: {key} can neither be written nor read", self.place());
         // What was taken for there may have been removed just before the line named it.
         self.blobs(line, folder, Trust::Lengths, moving)
     }
@@ -320,7 +352,7 @@ impl Depot {
             let digest = Digest::of_file(&path, moving.cancel).map_err(Error::at(&path))?;
             anyhow::ensure!(
                 digest == output.blake3,
-                "{} is not what the ledger says and is not put into the depot: run again to have it made anew",
+                "{} is not what the ledger says and is not put into the depot: `engraft run --check` has it made anew",
                 path.display()
             );
             self.objects.put(&key, &path, &|bytes| (moving.moved)(bytes))

@@ -255,24 +255,26 @@ pub(super) enum Damage {
 
 impl Damage {
     fn at(&self, path: &Path, line: usize) -> Error {
-        self.of(&format!("{}:{line}", path.display()))
+        let place = format!("{}:{line}", path.display());
+        Error::new(match self {
+            Self::Json(_) | Self::Said(_) => format!(
+                "{place}: this ledger line is damaged ({}): restore the file from a backup, or delete the line to have its \
+                 stage run again",
+                self.cause()
+            ),
+            Self::Format(_) => format!(
+                "{place}: {}: use the engraft that wrote it, or another folder with --out",
+                self.cause()
+            ),
+        })
     }
 
-    /// What is to be said of a line at `place`.
-    pub(super) fn of(&self, place: &str) -> Error {
-        let damaged = |cause: &dyn std::fmt::Display| {
-            Error::new(format!(
-                "{place}: this ledger line is damaged ({cause}): restore the file from a backup, or delete the line to have its \
-                 stage run again"
-            ))
-        };
+    /// What is wrong, without what to do.
+    pub(super) fn cause(&self) -> String {
         match self {
-            Self::Json(cause) => damaged(cause),
-            Self::Said(cause) => damaged(cause),
-            Self::Format(found) => Error::new(format!(
-                "{place}: ledger format {found}, but this engraft reads format {VERSION}: use the engraft that wrote it, or another \
-                 folder with --out"
-            )),
+            Self::Json(cause) => cause.to_string(),
+            Self::Said(cause) => (*cause).to_owned(),
+            Self::Format(found) => format!("ledger format {found}, but this engraft reads format {VERSION}"),
         }
     }
 }

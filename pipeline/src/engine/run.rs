@@ -40,7 +40,7 @@ pub(super) struct Session<'a> {
     pub(super) observer: &'a dyn Observe,
     pub(super) records: Records,
     pub(super) shared: Shared,
-    making: Making,
+    pub(super) making: Making,
 }
 
 impl Engine {
@@ -294,9 +294,8 @@ impl Session<'_> {
         }
         let mut damaged = self.bring_upstream(place, &judgement)?;
         cancel.check()?;
-        if damaged.is_empty() {
-            damaged = self.damaged(place);
-        }
+        let elsewhere: BTreeSet<usize> = damaged.iter().map(|(up, _)| *up).collect();
+        damaged.extend(self.damaged(place).into_iter().filter(|(up, _)| !elsewhere.contains(up)));
         cancel.check()?;
         if !damaged.is_empty() {
             return Ok(Turn::Damaged(damaged));
@@ -314,6 +313,7 @@ impl Session<'_> {
         let restart = settings.restart && self.is_asked(stage.name());
         let task = Task { stage, layout: &self.engine.layout, settings, records: &self.records, restart };
         let line = task.execute(judgement, &progress)?;
+        self.shared.made(stage.name());
         let result = made(last, &line);
         self.observer.event(&Event::Done { line: &line, progress: progress.snapshot(), result });
         self.share(stage.name())?;

@@ -56,10 +56,24 @@ impl Shared {
         held(&self.damaged).get(stage).cloned()
     }
 
+    /// A stage has been made here. Until then others are judged by what it will be, even if what the depot has of it is damaged.
+    pub(super) fn made(&self, stage: &str) {
+        held(&self.away).remove(stage);
+    }
+
     /// The stages that could not be put into the depot.
     pub(super) fn into_unshared(self) -> Vec<String> {
         self.unshared.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is looked at to find out whether the depot has an artifact.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Its line, which is written last.
+    AtTheLine,
+    /// Every file as well: somebody may have removed one.
+    AtAll,
 }
 
 /// What was put into the depot, and what was not.
@@ -90,16 +104,20 @@ impl Engine {
         );
         let _lock = Lock::take(&self.layout.lock())?;
         depot.open(Access::Write)?;
-        let findings = self.survey_here(goals)?;
+        let findings = self.survey(goals)?;
         let session = Session::new(self, goals, observer, Making::No)?;
         for finding in findings {
             let stage = &finding.stage;
+            if finding.state == State::Depot {
+                pushed.there += 1;
+                continue;
+            }
             let line = finding.last.as_ref().filter(|_| finding.state == State::Fresh);
             let Some(line) = line else {
                 pushed.stale.push(stage.clone());
                 continue;
             };
-            match session.push(depot, line) {
+            match session.push(depot, line, Look::AtAll) {
                 Ok(new) => (pushed.there, pushed.new) = (pushed.there + 1, pushed.new + usize::from(new)),
                 Err(error) => {
                     self.settings.cancel.check()?;
@@ -144,26 +162,26 @@ impl Session<'_> {
             let stage = self.name(up);
             let _one = held(&self.shared.bringing);
             let away = held(&self.shared.away).get(stage).cloned();
-            let Some(away) = away else {
-                // It was found to be damaged, and may not have been made again yet.
+            if let Some(damage) = self.shared.damage(stage) {
+                // Unless it was made again meanwhile.
                 let here = self.ledger().last(stage).map(|line| line.artifact);
-                let damage = self.shared.damage(stage);
-                found.extend(
-                    damage
-                        .filter(|_| here.as_ref() != judged.description.artifacts.get(stage))
-                        .map(|damage| (up, damage)),
-                );
+                if here.as_ref() != judged.description.artifacts.get(stage) {
+                    found.push((up, damage));
+                }
                 continue;
-            };
+            }
+            let Some(away) = away else { continue };
             let brought = self.bring(depot, stage, &away).inspect_err(|error| {
                 self.observer.event(&Event::NotPulled { stage, why: &failure::text(error) });
             })?;
-            // Only now: whoever looks meanwhile is told the digest that it will have. After an error another stage that reads it may have more luck.
-            if let Some(damage) = brought {
-                held(&self.shared.damaged).insert(stage.to_owned(), damage.clone());
-                found.push((up, damage));
+            match brought {
+                Some(damage) => {
+                    held(&self.shared.damaged).insert(stage.to_owned(), damage.clone());
+                    found.push((up, damage));
+                }
+                // Only now that the ledger has it: whoever looks meanwhile is told the digest that it will have.
+                None => drop(held(&self.shared.away).remove(stage)),
             }
-            held(&self.shared.away).remove(stage);
         }
         Ok(found)
     }
@@ -211,11 +229,12 @@ impl Session<'_> {
     /// When the depot has another artifact of the same settings and inputs.
     pub(super) fn share(&self, stage: &str) -> anyhow::Result<()> {
         let settings = &self.engine.settings;
-        let Some(depot) = settings.depot.as_ref().filter(|depot| depot.access() == Access::Write) else {
+        let may = |depot: &&Depot| depot.access() == Access::Write && self.making == Making::Yes;
+        let Some(depot) = settings.depot.as_ref().filter(may) else {
             return Ok(());
         };
         let Some(line) = self.ledger().last(stage).cloned() else { return Ok(()) };
-        match self.push(depot, &line) {
+        match self.push(depot, &line, Look::AtTheLine) {
             Err(error) if settings.cancel.is_cancelled() || error.is::<super::depot::Differs>() => Err(error),
             Err(error) => {
                 self.observer.event(&Event::Unshared { stage, error: &failure::text(&error) });
@@ -227,7 +246,7 @@ impl Session<'_> {
     }
 
     /// Puts an artifact into the depot; whether it was not there.
-    fn push(&self, depot: &Depot, line: &Line) -> anyhow::Result<bool> {
+    fn push(&self, depot: &Depot, line: &Line, look: Look) -> anyhow::Result<bool> {
         let (stage, settings) = (line.stage.as_str(), &self.engine.settings);
         let progress = self.moves(line);
         let moved = |bytes| {
@@ -241,7 +260,8 @@ impl Session<'_> {
             before_line: &|| settings.faults.pass(stage, Point::Blobs),
         };
         let trust = if self.shared.damage(stage).is_some() { Trust::Nothing } else { Trust::Lengths };
-        if trust == Trust::Lengths && depot.has(line)? {
+        let has = depot.has(line)?;
+        if has && trust == Trust::Lengths && look == Look::AtTheLine {
             return Ok(false);
         }
         self.observer.event(&Event::Pushing { line, progress: &progress });
@@ -250,7 +270,7 @@ impl Session<'_> {
         self.observer.event(&Event::Pushed { stage, bytes: pushed.is_ok().then_some(bytes) });
         pushed?;
         settings.faults.pass(stage, Point::Shared);
-        Ok(true)
+        Ok(!has)
     }
 
     /// Counts the bytes of an artifact that is on its way.

@@ -127,6 +127,9 @@ impl Engine {
         ledger: &Ledger,
         depot: Option<&Depot>,
     ) -> Result<Vec<Finding>, Error> {
+        if let Some(depot) = depot {
+            depot.look().map_err(|error| Error::new(failure::text(&error)))?;
+        }
         let memo = Memo::load(&self.layout.memo());
         let bench = self.bench(&memo);
         let mut findings: BTreeMap<usize, Finding> = BTreeMap::new();

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use futures_util::future::ready;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -11,8 +12,8 @@ use object_store::{
     PutPayload,
 };
 
-use super::{Pace, Remote};
-use crate::connect::{Trail, innermost};
+use super::{Pace, Remote, Use};
+use crate::connect::{Outcome, Trail, innermost};
 use crate::depot::Listed;
 use crate::error::Error;
 use crate::location::{Address, Scheme};
@@ -21,8 +22,10 @@ use crate::location::{Address, Scheme};
 const PART: u64 = 8 << 20;
 /// Parts of one object, at most: stores take 10,000.
 const PARTS: u64 = 9_000;
-/// Parts that are sent at once.
-const AT_ONCE: usize = 4;
+/// Parts of one object that are sent at once; objects are sent side by side as well.
+const AT_ONCE: usize = 2;
+/// How long dropping what has gone may take.
+const GIVING_UP: Duration = Duration::from_secs(5);
 
 impl Remote {
     /// Puts a file there, in place of what may be there.
@@ -36,29 +39,35 @@ impl Remote {
             file.read_to_end(&mut whole).map_err(Error::local(from))?;
             let options = of(PutMode::Overwrite, &trail);
             self.wait(&mut pace, address, store.put_opts(&key, whole.into(), options))?
-                .map_err(|e| trail.refused(address, innermost(&e)))?;
+                .map_err(|e| failed(address, &trail, &e))?;
             sent(bytes);
             return Ok(());
         }
         let mut options = PutMultipartOptions::default();
         options.extensions.insert(trail.clone());
         let begun = self.wait(&mut pace, address, store.put_multipart_opts(&key, options))?;
-        let mut upload = begun.map_err(|e| trail.refused(address, innermost(&e)))?;
+        let mut upload = begun.map_err(|e| failed(address, &trail, &e))?;
         let parts = parts(file, PART.max(bytes.div_ceil(PARTS)));
-        let gone = self.wait(&mut pace, address, send(upload.as_mut(), parts, sent))?;
-        match gone {
-            Ok(()) => self
-                .wait(&mut pace, address, upload.complete())?
-                .map(drop)
-                .map_err(|e| trail.refused(address, innermost(&e))),
-            Err(cause) => {
-                // What has gone is of no use to anybody; a store that does not let it be dropped drops it by itself one day.
-                let _ = self.wait(&mut pace, address, upload.abort());
-                Err(match cause {
-                    Cause::Store(e) => trail.refused(address, innermost(&e)),
-                    Cause::File(cause) => Error::local(from)(cause),
-                })
-            }
+        let gone = self.wait(&mut pace, address, send(upload.as_mut(), parts, sent));
+        let gone = match gone {
+            Ok(Ok(())) => self
+                .wait(&mut pace, address, upload.complete())
+                .and_then(|done| done.map(drop).map_err(|e| failed(address, &trail, &e))),
+            // What the trail knows of is the request that began all this.
+            Ok(Err(Cause::Store(e))) => Err(failed(address, &Trail::new(), &e)),
+            Ok(Err(Cause::File(cause))) => Err(Error::local(from)(cause)),
+            Err(stopped) => Err(stopped),
+        };
+        if gone.is_err() {
+            self.drop_parts(upload.as_mut());
+        }
+        gone
+    }
+
+    /// What has gone of an object that is given up is of no use to anybody. A store that does not answer, or a killed process, leaves it to the bucket's rules.
+    fn drop_parts(&self, upload: &mut dyn MultipartUpload) {
+        if let Some(runtime) = &self.runtime {
+            let _dropped = runtime.block_on(async { tokio::time::timeout(GIVING_UP, upload.abort()).await });
         }
     }
 
@@ -74,7 +83,7 @@ impl Remote {
             Err(Refusal::NotImplemented { .. }) => Err(Error::Other(format!(
                 "{address}: what answers for it was told not to write on condition (AWS_CONDITIONAL_PUT): leave that out"
             ))),
-            Err(error) => Err(trail.refused(address, innermost(&error))),
+            Err(error) => Err(failed(address, &trail, &error)),
         }
     }
 
@@ -83,7 +92,7 @@ impl Remote {
         let (store, below, trail) = self.to_write(address)?;
         let mut pace = Pace::new(self.options.deadline);
         let all = self.wait(&mut pace, address, store.list(Some(&below)).try_collect::<Vec<_>>())?;
-        let all = all.map_err(|e| trail.refused(address, innermost(&e)))?;
+        let all = all.map_err(|e| failed(address, &trail, &e))?;
         let named = |meta: object_store::ObjectMeta| {
             let rest = meta.location.as_ref().strip_prefix(below.as_ref())?.strip_prefix('/')?;
             let (key, bytes) = (format!("{prefix}/{rest}"), meta.size);
@@ -98,7 +107,7 @@ impl Remote {
         let mut pace = Pace::new(self.options.deadline);
         match self.wait(&mut pace, address, store.delete(&key))? {
             Ok(()) | Err(Refusal::NotFound { .. }) => Ok(()),
-            Err(error) => Err(trail.refused(address, innermost(&error))),
+            Err(error) => Err(failed(address, &trail, &error)),
         }
     }
 
@@ -113,8 +122,18 @@ impl Remote {
             )));
         }
         let trail = Trail::new();
-        let store = self.store(address).map_err(|e| trail.refused(address, innermost(&e)))?;
+        let store = self.store(address, Use::Writing).map_err(|e| failed(address, &trail, &e))?;
         Ok((store, self.key(address)?, trail))
+    }
+}
+
+/// What is to be said of a request that failed: by its answer, if the trail has one that says so, else by what the client says.
+fn failed(address: &Address, trail: &Trail, error: &Refusal) -> Error {
+    match trail.last() {
+        None | Some(Outcome::Status(200..300)) => {
+            Error::Other(format!("{address}: {}: run again later", innermost(error)))
+        }
+        Some(_) => trail.refused(address, innermost(error)),
     }
 }
 

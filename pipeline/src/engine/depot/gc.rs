@@ -1,11 +1,11 @@
 //! What goes from a depot: lines beyond the bounds, and blobs that no line names.
 //!
-//! A blob that no line names may be one that another machine is about to name, so it stays for a while. A machine that names one that has gone just
-//! then puts it there again (see [`Depot::push`]).
+//! A blob that no line names may be one that another machine is about to name, so it stays for a while, and lines are read once more before blobs go. One
+//! that is named between these two steps is missing then: whoever pulls it makes it again, and `push` puts it there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{BLOBS, Depot, LINES, MARK, blob};
+use super::{Access, BLOBS, Depot, LINES, blob};
 use crate::engine::clean::Scope;
 use crate::engine::ledger::Line;
 
@@ -41,38 +41,39 @@ impl Depot {
     /// before `until`, in seconds since the Unix epoch.
     ///
     /// # Errors
-    /// When there is no depot, or it cannot be listed or read.
+    /// When there is no depot, it is only read from, or it cannot be listed or read.
     pub(crate) fn going(&self, stages: &[String], scope: Scope, until: i64) -> anyhow::Result<Going> {
-        let place = self.place();
-        anyhow::ensure!(self.objects.read(MARK)?.is_some(), "{place} is no depot: it has no {MARK}");
-        // Blobs first: one that comes meanwhile is not among them, and one that a line begins to name meanwhile is found to be named.
+        anyhow::ensure!(
+            self.access == Access::Write,
+            "the depot {} is only read from (depot.read_only, or a web server): nothing is removed there",
+            self.place()
+        );
+        self.open(Access::Read)?;
+        // Blobs first: one that comes meanwhile is not among them.
         let blobs = self.objects.list(BLOBS)?;
-        let mut lines = BTreeMap::<String, Vec<(String, Line)>>::new();
-        for object in self.objects.list(LINES)? {
-            // One that another machine has removed meanwhile is gone.
-            let Some(text) = self.objects.read(&object.key)? else { continue };
-            let line = self.parsed(&object.key, &text)?;
-            lines.entry(line.stage.clone()).or_default().push((object.key, line));
-        }
+        let mut lines = self.lines()?;
+        // The newest stays longest, whatever its stage.
+        lines.sort_by_key(|(key, line)| (std::cmp::Reverse(line.started_ms), key.clone()));
         let (mut going, mut named, mut bytes) = (Going::default(), BTreeSet::new(), 0_u64);
-        for (stage, mut lines) in lines {
-            // The newest stays longest.
-            lines.sort_by_key(|(key, line)| (std::cmp::Reverse(line.started_ms), key.clone()));
-            let asked = stages.is_empty() || stages.contains(&stage);
-            for (at, (key, line)) in lines.into_iter().enumerate() {
-                let size: u64 = line.outputs.iter().map(|output| output.bytes).sum();
-                let over = match scope {
-                    Scope::All => true,
-                    Scope::Excess(bounds) => {
-                        at >= bounds.artifacts || bytes.saturating_add(size) > bounds.bytes
-                    }
-                };
-                if asked && over {
-                    going.lines.push(Gone { stage: stage.clone(), made_ms: line.started_ms, key });
-                } else {
-                    bytes = bytes.saturating_add(size);
-                    named.extend(line.outputs.iter().map(|output| blob(&output.blake3)));
-                }
+        let mut counts = BTreeMap::<String, usize>::new();
+        for (key, line) in lines {
+            let new: BTreeMap<String, u64> = line
+                .outputs
+                .iter()
+                .map(|output| (blob(&output.blake3), output.bytes))
+                .filter(|(blob, _)| !named.contains(blob))
+                .collect();
+            let all = new.values().fold(bytes, |all, bytes| all.saturating_add(*bytes));
+            let count = counts.entry(line.stage.clone()).or_default();
+            let over = match scope {
+                Scope::All => true,
+                Scope::Excess(bounds) => *count >= bounds.artifacts || all > bounds.bytes,
+            };
+            if over && (stages.is_empty() || stages.contains(&line.stage)) {
+                going.lines.push(Gone { stage: line.stage, made_ms: line.started_ms, key });
+            } else {
+                (*count, bytes) = (*count + 1, all);
+                named.extend(new.into_keys());
             }
         }
         for object in blobs.into_iter().filter(|object| !named.contains(&object.key)) {
@@ -85,12 +86,29 @@ impl Depot {
         Ok(going)
     }
 
-    /// Removes it: lines first, so that no line names what is not there.
+    /// All lines with their keys.
+    fn lines(&self) -> anyhow::Result<Vec<(String, Line)>> {
+        let mut lines = Vec::new();
+        for object in self.objects.list(LINES)? {
+            // One that another machine has removed meanwhile is gone.
+            if let Some(text) = self.objects.read(&object.key)? {
+                let line = self.parsed(&object.key, &text)?;
+                lines.push((object.key, line));
+            }
+        }
+        Ok(lines)
+    }
+
+    /// Removes lines first, so that no line names what is not there, and then the blobs that no line has begun to name meanwhile.
     ///
     /// # Errors
-    /// When an object cannot be removed.
+    /// When an object cannot be listed, read or removed.
     pub(crate) fn drop(&self, going: &Going) -> anyhow::Result<()> {
-        let lines = going.lines.iter().map(|gone| &gone.key);
-        lines.chain(going.blobs.iter().map(|(key, _)| key)).try_for_each(|key| self.objects.remove(key))
+        going.lines.iter().try_for_each(|gone| self.objects.remove(&gone.key))?;
+        let lines = self.lines()?;
+        let outputs = lines.iter().flat_map(|(_, line)| &line.outputs);
+        let named: BTreeSet<String> = outputs.map(|output| blob(&output.blake3)).collect();
+        let unnamed = going.blobs.iter().filter(|(key, _)| !named.contains(key));
+        unnamed.map(|(key, _)| key).try_for_each(|key| self.objects.remove(key))
     }
 }

@@ -1,5 +1,7 @@
 //! What several machines do to a depot, in memory: share, race, damage, fill, clean.
 
+mod damaged;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -264,12 +266,22 @@ fn a_store_that_ignores_conditions_is_found_before_anything_runs() {
 }
 
 #[test]
-fn what_is_only_read_from_gets_nothing() {
+fn what_is_only_read_from_gets_nothing_and_must_be_there() {
     let (dir, memory) = (tempdir().unwrap(), Arc::new(Memory::default()));
+    let none = engine(with(dir.path(), &memory, Access::Read), chain("c"));
+    let refused = none.run(&[], &Watch::new()).unwrap_err().to_string();
+    assert!(refused.contains("memory is no depot"), "{refused}");
+    assert!(none.survey(&[]).unwrap_err().to_string().contains("is no depot"));
+    run(&dir.path().join("other"), &memory, [stage("z")], &[]);
+    let before = memory.keys("");
     let watch = Watch::new();
     engine(with(dir.path(), &memory, Access::Read), chain("c")).run(&[], &watch).unwrap();
     assert_eq!(watch.events(), ["a done", "b done", "c done"]);
-    assert!(memory.keys("").is_empty());
+    let depot = with(dir.path(), &memory, Access::Read).depot.unwrap();
+    assert!(depot.going(&[], Scope::All, 6).unwrap_err().to_string().contains("only read from"));
+    // Bringing is no reason to put anything there either.
+    engine(with(dir.path(), &memory, Access::Write), chain("c")).pull(&[], &Watch::new()).unwrap();
+    assert_eq!(memory.keys(""), before);
     let refused = engine(with(dir.path(), &memory, Access::Read), chain("c")).push(&[], &Watch::new());
     assert!(refused.unwrap_err().to_string().contains("only read from"));
 }
@@ -346,40 +358,4 @@ fn gc_keeps_what_lines_name_and_what_is_new() {
     assert_eq!((everything.lines.len(), everything.blobs.len()), (3, 3));
     memory.objects.lock().unwrap().clear();
     assert!(depot.going(&[], all, 6).unwrap_err().to_string().contains("is no depot"));
-}
-
-#[test]
-fn stages_that_read_the_same_bring_it_once_and_none_is_judged_by_an_earlier_one() {
-    let fan = |say: &str| {
-        let readers = (0..6).map(|n| stage(&format!("r{n}")).reads("a").field("say", n.to_string()));
-        std::iter::once(stage("a").field("say", say)).chain(readers).collect::<Vec<_>>()
-    };
-    let (dir, memory) = (tempdir().unwrap(), Arc::new(Memory::default()));
-    let (one, two) = (dir.path().join("1"), dir.path().join("2"));
-    run(&one, &memory, [stage("a").field("say", "new")], &[]);
-    // An earlier artifact lies in its place on the other machine.
-    crate::engine::testing::run(&two, fan("old"));
-    memory.asked("");
-    let goals: Vec<String> = (0..6).map(|n| format!("r{n}")).collect();
-    let goals: Vec<&str> = goals.iter().map(String::as_str).collect();
-    for damaged in [false, true] {
-        let out = dir.path().join(if damaged { "3" } else { "2" });
-        if damaged {
-            crate::engine::testing::run(&out, fan("old"));
-            memory.objects.lock().unwrap().retain(|key, _| !key.contains("/r"));
-            memory.damage("blobs/", |bytes| bytes[0] ^= 1);
-        }
-        let (events, summary) = run(&out, &memory, fan("new"), &goals);
-        assert_eq!(
-            summary.count(|outcome| matches!(outcome, Outcome::Done(_))),
-            6 + usize::from(damaged),
-            "{events:?}"
-        );
-        let brought =
-            events.iter().filter(|event| event.starts_with("a pulled") || event.starts_with("a not")).count();
-        assert_eq!(brought, 1, "{events:?}");
-        for n in 0..6 {
-            assert_eq!(fs::read_to_string(out.join(format!("r{n}/out.txt"))).unwrap(), format!("new{n}"));
-        }
-    }
 }
