@@ -19,6 +19,13 @@ launchers=$PWD/launchers
 tools=$(realpath -m "${CARGO_TARGET_DIR:-target}/launchers")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# Stubs are programs, which some folders for temporary files may not hold.
+printf '#!/bin/sh\n' > "$work/try" && chmod +x "$work/try"
+if ! "$work/try" 2> /dev/null; then
+  rm -rf "$work"
+  mkdir -p "$tools"
+  work=$(mktemp -d -p "$tools")
+fi
 cd "$work"
 mkdir bin
 

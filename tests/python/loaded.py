@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -63,13 +62,10 @@ assert subprocess.run([*as_module, "plan", "--set", "nonsense"], capture_output=
 os.environ["ENGRAFT_BIN"] = "/nowhere/engraft"
 ran = subprocess.run([*as_module, "--version"], capture_output=True, text=True)
 assert ran.returncode == 1 and "ENGRAFT_BIN is /nowhere/engraft" in ran.stderr, ran
-with tempfile.TemporaryDirectory() as other:
-    script = Path(other) / "engraft"
-    script.write_text("#!/bin/sh\necho engraft 9.9.9\n")
-    script.chmod(0o755)
-    os.environ["ENGRAFT_BIN"] = str(script)
-    _program.program.cache_clear()
-    refused(RuntimeError, "9.9.9", lambda: model.predict(texts))
+# A program, but not this one.
+os.environ["ENGRAFT_BIN"] = sys.executable
+_program.program.cache_clear()
+refused(RuntimeError, "is Python", lambda: model.predict(texts))
 del os.environ["ENGRAFT_BIN"]
 os.environ["PATH"] = "/nowhere"
 _program.program.cache_clear()
