@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::card;
 use super::task_file::{self, Asked};
 use super::vectors::is_own;
+use crate::engine::folder::list;
 
 /// What a folder becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,13 +251,13 @@ impl Export<'_> {
             (None, None) => self.learned_with()?,
             (_, pooling) => pooling,
         };
-        let whole = checkpoint::load_whole(self.model, &Device::Cpu)?;
         ensure!(
             class.is_none() || self.pooling.is_none(),
             "{}: it has a last layer ({}), so its texts are not pooled: leave --pooling out",
             self.model.display(),
             class.unwrap_or_default()
         );
+        let whole = checkpoint::load_whole(self.model, &Device::Cpu)?;
         ensure!(
             pooling != Some(Pooling::LearnedPooler) || whole.checkpoint.fresh.is_empty(),
             "{}: the checkpoint has no pooler: use cls, mean or max",
@@ -293,20 +294,10 @@ fn put(out: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
 
 /// What a folder consists of.
 fn listed(out: &Path) -> anyhow::Result<Vec<Written>> {
-    let mut written = Vec::new();
-    let mut folders = vec![out.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(&next).with_context(|| next.display().to_string())? {
-            let path = entry.with_context(|| next.display().to_string())?.path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let bytes = fs::metadata(&path).with_context(|| path.display().to_string())?.len();
-            let name = path.strip_prefix(out).unwrap_or(&path).to_string_lossy().into_owned();
-            written.push(Written { name, bytes });
-        }
-    }
-    written.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(written)
+    let written = |name: String| {
+        let path = out.join(&name);
+        let bytes = fs::metadata(&path).with_context(|| path.display().to_string())?.len();
+        Ok(Written { name, bytes })
+    };
+    list(out)?.into_iter().map(written).collect()
 }

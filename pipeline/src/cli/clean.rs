@@ -30,8 +30,8 @@ Examples:
   engraft gc --depot s3://bucket/engraft --keep 2 --dry-run
 
 `run` stays within the bounds by itself. Of a depot that is named here by --depot, artifacts beyond
---keep and --keep-bytes are removed (without these, none) and files that no artifact has. States of interrupted trainings stay; `engraft clean`
-removes them.";
+--keep and --keep-bytes are removed (without these, none) and files that no artifact has. States of
+interrupted trainings stay; `engraft clean` removes them.";
 
 /// How much is kept of what a run replaces.
 #[derive(Clone, Copy, Debug, Args)]

@@ -172,7 +172,7 @@ fn thing<'l>(line: &'l Line, layout: &Layout) -> Thing<'l> {
 }
 
 fn size(line: &Line) -> String {
-    let bytes = line.outputs.iter().map(|output| output.bytes).sum();
+    let bytes = line.bytes();
     let files = line.outputs.len();
     format!(
         "{} {}, {}",

@@ -117,12 +117,11 @@ pub(super) fn plan_json(findings: &[Finding], shape: Shape) -> Vec<Value> {
 }
 
 fn graph_json(finding: &Finding, level: usize, value: &mut Value) {
-    let bytes = |line: &Line| line.outputs.iter().map(|output| output.bytes).sum::<u64>();
     value["level"] = json!(level);
     value["reads"] = json!(finding.reads);
     value["files"] = json!(finding.files);
     value["fingerprint"] = json!(finding.fingerprint);
-    value["cost"] = json!(finding.cost().map(|line| json!({"seconds": line.seconds, "bytes": bytes(line)})));
+    value["cost"] = json!(finding.cost().map(|line| json!({"seconds": line.seconds, "bytes": line.bytes()})));
 }
 
 fn finding_json(finding: &Finding) -> Value {
@@ -213,7 +212,7 @@ pub(super) fn status(findings: &[Finding], store: &Store, now_ms: u64) -> Vec<St
                 ago(line.started_ms, now_ms),
                 measure::time(line.seconds),
                 measure::count(line.outputs.len() as u64),
-                measure::bytes(line.outputs.iter().map(|output| output.bytes).sum()),
+                measure::bytes(line.bytes()),
                 line.artifact.short(),
             ]
         });
@@ -249,7 +248,7 @@ pub(super) fn status_json(finding: &Finding, store: &Store) -> Value {
         "started_ms": line.map(|line| line.started_ms),
         "seconds": line.map(|line| line.seconds),
         "files": line.map(|line| line.outputs.len()),
-        "bytes": line.map(|line| line.outputs.iter().map(|output| output.bytes).sum::<u64>()),
+        "bytes": line.map(Line::bytes),
         "artifact": line.map(|line| line.artifact),
         "kept": {"artifacts": artifacts, "bytes": bytes},
     })

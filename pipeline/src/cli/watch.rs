@@ -122,16 +122,10 @@ impl<D: Display> Observe for Watching<D> {
     fn event(&self, event: &Event<'_>) {
         let Shared { display, clock, .. } = &*self.shared;
         let mut live = self.shared.live();
-        match event {
-            Event::Started { stage, progress, .. } => live.start(stage, progress, clock()),
-            Event::Pulling { line, progress } | Event::Pushing { line, progress } => {
-                live.start(&line.stage, progress, clock());
-            }
-            event => {
-                if let Some(stage) = event.ends() {
-                    live.end(stage, clock(), |said| display.said(said));
-                }
-            }
+        if let Some((stage, progress)) = event.begins() {
+            live.start(stage, progress, clock());
+        } else if let Some(stage) = event.ends() {
+            live.end(stage, clock(), |said| display.said(said));
         }
         display.event(event);
     }

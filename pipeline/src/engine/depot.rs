@@ -300,7 +300,7 @@ impl Depot {
         there.map_or(Ok(false), |there| self.same(line, &there).map(|()| true))
     }
 
-    /// Puts the artifact in `folder` into the depot, blobs first; does nothing but look if it is there.
+    /// Puts the artifact in `folder`, which the depot does not have ([`Depot::has`]), into it: blobs first.
     ///
     /// # Errors
     /// When it cannot be written, a file in `folder` is not what the line says, or the depot has another artifact of the same fingerprint.
@@ -312,14 +312,7 @@ impl Depot {
         moving: &Moving<'_>,
     ) -> anyhow::Result<()> {
         let shared = Line { reasons: Vec::new(), restored_ms: None, ..line.clone() };
-        let there = self.line(&line.stage, &line.fingerprint)?;
-        if let Some(there) = &there {
-            self.same(line, there)?;
-        }
         self.blobs(line, folder, trust, moving)?;
-        if there.is_some() {
-            return Ok(());
-        }
         (moving.before_line)();
         let text = ledger::sealed(&shared)?;
         let key = key(&line.stage, &line.fingerprint);
@@ -341,8 +334,17 @@ impl Depot {
         self.blobs(line, folder, Trust::Lengths, moving)
     }
 
-    /// Puts the blobs there that are missing.
-    fn blobs(&self, line: &Line, folder: &Path, trust: Trust, moving: &Moving<'_>) -> anyhow::Result<()> {
+    /// Puts the blobs of an artifact there that are missing.
+    ///
+    /// # Errors
+    /// When one cannot be written, or a file in `folder` is not what the line says.
+    pub(super) fn blobs(
+        &self,
+        line: &Line,
+        folder: &Path,
+        trust: Trust,
+        moving: &Moving<'_>,
+    ) -> anyhow::Result<()> {
         let put = |output: &Output| {
             let (key, path) = (blob(&output.blake3), folder.join(&output.path));
             moving.cancel.check()?;

@@ -63,6 +63,11 @@ impl Point {
     pub(crate) const RESTORING: [Self; 6] =
         [Self::Moved, Self::Swapped, Self::BeforeLedger, Self::TornLedger, Self::AfterLedger, Self::Kept];
 
+    /// Those of both kinds.
+    fn every() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain(Self::SHARING)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -130,13 +135,12 @@ impl FromStr for Faults {
         let error = || {
             Error::new(format!(
                 "`{given}` names no fault: write STAGE:POINT or STAGE:working:N with N from 1, where POINT is one of {}",
-                Point::ALL.into_iter().chain(Point::SHARING).map(Point::name).collect::<Vec<_>>().join(", ")
+                Point::every().map(Point::name).collect::<Vec<_>>().join(", ")
             ))
         };
         let mut parts = given.split(':');
         let (Some(stage), Some(point)) = (parts.next(), parts.next()) else { return Err(error()) };
-        let point =
-            Point::ALL.into_iter().chain(Point::SHARING).find(|p| p.name() == point).ok_or_else(error)?;
+        let point = Point::every().find(|p| p.name() == point).ok_or_else(error)?;
         let nth: u64 = parts.next().map_or(Ok(1), str::parse).map_err(|_| error())?;
         let passes = nth.checked_sub(1).ok_or_else(error)?;
         if stage.is_empty() || parts.next().is_some() || (passes > 0 && point != Point::Working) {

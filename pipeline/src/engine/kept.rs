@@ -174,8 +174,7 @@ pub(super) fn candidate<'l>(
     ledger: &'l Ledger,
     layout: &Layout,
 ) -> Option<Candidate<'l>> {
-    let open = |reason: &Reason| matches!(reason, Reason::Pending { .. });
-    if judged.reasons.is_empty() || judged.reasons.iter().any(open) {
+    if judged.reasons.is_empty() || judged.is_open {
         return None;
     }
     let fingerprint = judged.description.fingerprint(stage);

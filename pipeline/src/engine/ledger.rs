@@ -63,6 +63,13 @@ pub(crate) struct Line {
     pub restored_ms: Option<u64>,
 }
 
+impl Line {
+    /// How many bytes the artifact's files have.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.outputs.iter().map(|output| output.bytes).sum()
+    }
+}
+
 /// The lines of a ledger, oldest first.
 #[derive(Debug)]
 pub(crate) struct Ledger {

@@ -94,6 +94,17 @@ pub(crate) enum Event<'a> {
 }
 
 impl Event<'_> {
+    /// The stage whose work, or whose way to or from the depot, begins with this, and its counters.
+    pub(crate) fn begins(&self) -> Option<(&str, &Progress)> {
+        match self {
+            Self::Started { stage, progress, .. } => Some((stage, progress)),
+            Self::Pulling { line, progress } | Self::Pushing { line, progress } => {
+                Some((&line.stage, progress))
+            }
+            _ => None,
+        }
+    }
+
     /// The stage whose work, or whose way to or from the depot, has ended with this.
     pub(crate) fn ends(&self) -> Option<&str> {
         match self {

@@ -69,14 +69,14 @@ impl Engine {
             let access = if making == Making::Yes { depot.access() } else { Access::Read };
             depot.open(access).map_err(|error| Error::new(failure::text(&error)))?;
         }
-        let session = Session::new(self, goals, observer, making)?;
-        let ledger = &session.records.ledger;
+        let ledger = Mutex::new(Ledger::read(&self.layout.ledger())?);
         self.claim()?;
         for place in self.graph.needed(&[])? {
-            recover(self.graph.stage(place).name(), &self.layout, &self.settings, ledger);
+            recover(self.graph.stage(place).name(), &self.layout, &self.settings, &ledger);
         }
-        sweep(&self.graph, &self.layout, &self.settings, ledger);
+        sweep(&self.graph, &self.layout, &self.settings, &ledger);
         live::sweep(&self.layout);
+        let session = Session::new(self, goals, observer, making, ledger)?;
         let outcomes = session.schedule(&needed);
         // A memo that cannot be saved costs the next run some reading, nothing else.
         let _ = session.records.memo.save();
@@ -110,8 +110,8 @@ impl<'a> Session<'a> {
         goals: &'a [String],
         observer: &'a dyn Observe,
         making: Making,
+        ledger: Mutex<Ledger>,
     ) -> Result<Self, Error> {
-        let ledger = Mutex::new(Ledger::read(&engine.layout.ledger())?);
         let records = Records { ledger, memo: Memo::load(&engine.layout.memo()), others: engine.others()? };
         Ok(Self { engine, goals, observer, records, shared: Shared::default(), making })
     }

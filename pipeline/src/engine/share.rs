@@ -13,7 +13,7 @@ use super::failure;
 use super::fault::Point;
 use super::folder;
 use super::judge::Judgement;
-use super::ledger::Line;
+use super::ledger::{Ledger, Line};
 use super::lock::Lock;
 use super::observe::{Event, Observe};
 use super::outcome::Outcome;
@@ -105,7 +105,8 @@ impl Engine {
         let _lock = Lock::take(&self.layout.lock())?;
         depot.open(Access::Write)?;
         let findings = self.survey(goals)?;
-        let session = Session::new(self, goals, observer, Making::No)?;
+        let ledger = Mutex::new(Ledger::read(&self.layout.ledger())?);
+        let session = Session::new(self, goals, observer, Making::No, ledger)?;
         for finding in findings {
             let stage = &finding.stage;
             if finding.state == State::Depot {
@@ -265,7 +266,12 @@ impl Session<'_> {
             return Ok(false);
         }
         self.observer.event(&Event::Pushing { line, progress: &progress });
-        let pushed = depot.push(line, &self.engine.layout.artifact(stage), trust, &moving);
+        let place = self.engine.layout.artifact(stage);
+        let pushed = if has {
+            depot.blobs(line, &place, trust, &moving)
+        } else {
+            depot.push(line, &place, trust, &moving)
+        };
         let bytes = progress.snapshot().bytes;
         self.observer.event(&Event::Pushed { stage, bytes: pushed.is_ok().then_some(bytes) });
         pushed?;
@@ -278,7 +284,7 @@ impl Session<'_> {
         let settings = &self.engine.settings;
         let (cancel, faults) = (settings.cancel.clone(), settings.faults.clone());
         let progress = Progress::new(&line.stage, cancel, faults, Arc::clone(&settings.clock));
-        progress.total_bytes(line.outputs.iter().map(|output| output.bytes).sum());
+        progress.total_bytes(line.bytes());
         progress
     }
 }

@@ -203,7 +203,7 @@ impl Verify<'_> {
             return Verified { stage, kept: None, files: None, bytes: 0, damages: Vec::new() };
         };
         let damages = self.damages(&self.layout.artifact(&stage), &line.outputs);
-        let bytes = line.outputs.iter().map(|output| output.bytes).sum();
+        let bytes = line.bytes();
         Verified { stage, kept: None, files: Some(line.outputs.len()), bytes, damages }
     }
 

@@ -79,16 +79,10 @@ fn room(before: usize) -> usize {
 
 impl Display for Bars {
     fn event(&self, event: &Event<'_>) {
-        match event {
-            Event::Started { stage, progress, .. } => self.start(stage, progress),
-            Event::Pulling { line, progress } | Event::Pushing { line, progress } => {
-                self.start(&line.stage, progress);
-            }
-            event => {
-                if let Some(stage) = event.ends() {
-                    self.end(stage);
-                }
-            }
+        if let Some((stage, progress)) = event.begins() {
+            self.start(stage, progress);
+        } else if let Some(stage) = event.ends() {
+            self.end(stage);
         }
         self.print(&plain::line(event, self.detail));
     }

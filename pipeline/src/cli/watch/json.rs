@@ -120,8 +120,7 @@ fn got(event: &str, line: &Line) -> Value {
 
 /// An artifact that is on its way.
 fn moves(event: &str, line: &Line) -> Value {
-    let bytes: u64 = line.outputs.iter().map(|output| output.bytes).sum();
-    json!({"event": event, "stage": line.stage, "files": line.outputs.len(), "bytes": bytes})
+    json!({"event": event, "stage": line.stage, "files": line.outputs.len(), "bytes": line.bytes()})
 }
 
 #[cfg(test)]

@@ -74,10 +74,9 @@ pub(super) fn line(event: &Event<'_>, detail: Detail) -> String {
 
 /// `12 files, 3.4 MB`
 fn size(line: &Line) -> String {
-    let bytes = line.outputs.iter().map(|output| output.bytes).sum();
     let files = line.outputs.len();
     let noun = if files == 1 { "file" } else { "files" };
-    format!("{} {noun}, {}", measure::count(files as u64), measure::bytes(bytes))
+    format!("{} {noun}, {}", measure::count(files as u64), measure::bytes(line.bytes()))
 }
 
 #[cfg(test)]
