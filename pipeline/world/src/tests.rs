@@ -3,6 +3,7 @@
 use super::entity::World;
 use super::fact::{facts, told};
 use super::{Config, Error, Summary, write};
+use base::exact;
 use quick_xml::events::Event;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,7 +118,7 @@ fn hsdn_scores_follow_their_formula_and_hold_every_manifestation() {
         }
         for row in &rows {
             let occurrence: f64 = row[2].parse().unwrap();
-            let score = occurrence * (diseases.len() as f64 / f64::from(with[row[0]])).ln();
+            let score = occurrence * exact::ln(diseases.len() as f64 / f64::from(with[row[0]]));
             assert_eq!(row[3], score.to_string());
         }
         let pairs: BTreeSet<(String, String)> =
