@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         cancel: CancelToken::NEVER,
     };
     let start = Instant::now();
-    let counted = count::count(&config, None, &room, |feed| {
+    let counted = count::count(&config, count::Share::Whole, &room, |feed| {
         let (mut lines, mut line) = (BufReader::with_capacity(1 << 20, File::open(file)?), String::new());
         while lines.read_line(&mut line)? > 0 {
             feed.text(&line)?;

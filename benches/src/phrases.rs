@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
 
 /// Counts the neighbours of `file` into the room's folder; the number of its words.
 fn counted(file: &Path, room: &Room) -> Result<u64, Box<dyn Error>> {
-    let counted = count::count(&COUNTING, None, room, |feed| {
+    let counted = count::count(&COUNTING, count::Share::Whole, room, |feed| {
         let (mut lines, mut line) = (BufReader::with_capacity(1 << 20, File::open(file)?), String::new());
         while lines.read_line(&mut line)? > 0 {
             feed.text(&line)?;

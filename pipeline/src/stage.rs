@@ -317,20 +317,23 @@ fn on_corpus(
     };
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if let Some(counts) = &config.counts {
-        let from = match &counts.merge {
-            Some(folders) => counts::Counted::shards(folders, places)?,
-            None => counts::Counted::Texts(texts("counts")?.clone()),
+        let made = match &counts.merge {
+            Some(folders) => {
+                let shards = counts::Counted::shards(folders, places)?;
+                vec![counts::Counting::new(counts, shards)?]
+            }
+            None => counts::Counting::of_corpus(counts, texts("counts")?)?,
         };
-        stages.push(Box::new(counts::Counting::new(counts, from)?));
+        stages.extend(made.into_iter().map(|stage| Box::new(stage) as _));
     }
     if let Some(pmi) = &config.pmi {
         anyhow::ensure!(config.counts.is_some(), "[pmi] scores the counts of [counts]: add that table");
         stages.push(Box::new(pmi::Scoring::new(pmi)?));
     }
-    if config.maps.is_some() {
-        stages.extend(
-            mapping(config, texts("maps")?, (vocabulary.clone(), case))?.map(|maps| Box::new(maps) as _),
-        );
+    if config.maps.is_some()
+        && let Some(maps) = mapping(config, texts("maps")?, (vocabulary.clone(), case))?
+    {
+        stages.extend(maps.stages()?);
     }
     Ok(stages)
 }

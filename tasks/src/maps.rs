@@ -8,6 +8,7 @@ pub mod generators;
 pub mod graph;
 pub mod hub;
 pub mod index;
+pub mod join;
 pub mod read;
 pub mod rows;
 pub mod schema;

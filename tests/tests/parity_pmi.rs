@@ -62,7 +62,7 @@ impl Golden {
         let room =
             Room { memory: LEAST_MEMORY, threads: 2, folder: folder.to_owned(), cancel: CancelToken::NEVER };
         let sentences: Vec<Vec<String>> = serde_json::from_value(self.json["sentences"].clone())?;
-        let counted = count::count(&config, None, &room, |feed| {
+        let counted = count::count(&config, count::Share::Whole, &room, |feed| {
             sentences.iter().try_for_each(|words| feed.text(&words.join(" ")))
         });
         counted.map_err(|error: count::Error| error)?.write(folder)?;

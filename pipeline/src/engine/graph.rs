@@ -124,7 +124,7 @@ impl Graph {
 
 /// Whether `name` can be a stage's, and so that of a folder that never leads out of the output folder.
 pub(super) fn is_name(name: &str) -> bool {
-    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.');
     name.starts_with(|c: char| c.is_ascii_lowercase()) && name.bytes().all(fits)
 }
 
@@ -133,7 +133,7 @@ fn places(stages: &[Box<dyn Stage>]) -> Result<BTreeMap<String, usize>, Error> {
     for (place, stage) in stages.iter().enumerate() {
         let name = stage.name();
         if !is_name(name) {
-            let expected = "lower-case letters, digits, `-` and `_`, beginning with a letter";
+            let expected = "lower-case letters, digits, `-`, `_` and `.`, beginning with a letter";
             return Err(Error::new(format!("stage name `{name}`: expected {expected}")));
         }
         if places.insert(name.to_owned(), place).is_some() {

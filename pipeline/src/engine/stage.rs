@@ -59,7 +59,7 @@ impl Artifacts<'_> {
 
 /// A step of the pipeline: a pure function of its described fields and its inputs to the files in its artifact.
 pub(crate) trait Stage: Send + Sync {
-    /// The stage's name and the name of its artifact's folder: lower-case letters, digits, `-` and `_`.
+    /// The stage's name and the name of its artifact's folder: lower-case letters, digits, `-`, `_` and `.`.
     fn name(&self) -> &str;
 
     /// Raised when the code changes what comes out of the same inputs and fields.

@@ -1,13 +1,17 @@
 //! The texts of a corpus: where they lie, what they look like, how each is handed on.
 
-use std::collections::BTreeMap;
+mod parts;
+mod told;
+
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use text::file::{Format, documents_of};
 use text::{Document, Labels};
 
+pub(crate) use self::parts::{Parts, part_name};
+pub(crate) use self::told::Told;
 use super::folder;
 use super::location::{self, Location, Place, Places};
 use crate::engine::context::Context;
@@ -20,6 +24,14 @@ use crate::engine::stage::Input;
 pub(crate) struct Config {
     /// At least one, each of one format, read in this order; documents are numbered across all of them.
     pub texts: Vec<Texts>,
+    /// Cuts the corpus into parts: instead of one stage `counts` that reads all files there are stages `counts.part-0001`, ..., each of which reads its own,
+    /// and `counts` puts them together; likewise `maps`. They run side by side, here or on several machines, and what comes out is the same to the byte as
+    /// without parts. A part is made again when its own files change. The files must be there when stages are planned (not in a `[world]` of the same
+    /// config); folders of formats with entities in files of their own are not cut.
+    ///
+    /// Not part of any fingerprint: it does not affect the output.
+    #[serde(skip_serializing)]
+    pub parts: Option<Parts>,
 }
 
 /// Texts of one format.
@@ -42,22 +54,14 @@ pub(crate) struct Corpus {
     key: String,
     config: Config,
     places: Vec<Vec<Place>>,
+    extent: Extent,
 }
 
-/// What became of the texts of one name.
-#[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Read {
-    texts: String,
-    files: u64,
-    bytes: u64,
-    read: u64,
-    dropped: u64,
-    kept: u64,
-}
-
-/// The reasons that applied to something.
-fn told<'r>(reasons: &'r BTreeMap<&'r str, u64>) -> impl Iterator<Item = (&'r str, u64)> {
-    reasons.iter().filter(|(_, rows)| **rows > 0).map(|(reason, rows)| (*reason, *rows))
+/// Whether a corpus is all that a config names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    Part,
 }
 
 impl Texts {
@@ -83,7 +87,8 @@ impl Corpus {
             anyhow::ensure!(!twice, "{key}.name = {:?} stands twice: give each its own name", texts.name);
             all.push(texts.places(&key, places)?);
         }
-        Ok(Self { key: "[[corpus.texts]]".to_owned(), config: config.clone(), places: all })
+        let key = "[[corpus.texts]]".to_owned();
+        Ok(Self { key, config: config.clone(), places: all, extent: Extent::Whole })
     }
 
     /// Texts of one format, which the table `key` names.
@@ -91,13 +96,20 @@ impl Corpus {
     /// # Errors
     /// When there is none, or a place is invalid.
     pub(crate) fn of(key: &str, texts: &Texts, places: &Places<'_>) -> anyhow::Result<Self> {
-        let config = Config { texts: vec![texts.clone()] };
-        Ok(Self { key: key.to_owned(), config, places: vec![texts.places(key, places)?] })
+        let config = Config { texts: vec![texts.clone()], parts: None };
+        let places = vec![texts.places(key, places)?];
+        Ok(Self { key: key.to_owned(), config, places, extent: Extent::Whole })
     }
 
     /// The formats of its texts.
     pub(crate) fn formats(&self) -> impl Iterator<Item = &Format> {
         self.config.texts.iter().map(|texts| &texts.format)
+    }
+
+    /// Whether it is a part of the corpus that a config names.
+    #[must_use]
+    pub(crate) fn is_part(&self) -> bool {
+        self.extent == Extent::Part
     }
 
     /// Describes formats and files.
@@ -116,19 +128,29 @@ impl Corpus {
     /// Hands each document to `take`, in order, with the texts that it is of, and leaves what became of the files as a fact. Returns the names of labels.
     ///
     /// # Errors
-    /// When a file is missing or damaged, `take` fails, or the run is to stop.
+    /// When a file is missing or damaged, nothing is kept of the texts of a name, `take` fails, or the run is to stop.
     pub(crate) fn each(
         &self,
         context: &Context,
-        mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
+        take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<Labels> {
-        let (mut labels, mut facts) = (Labels::default(), Vec::new());
-        let (mut dropped, mut changed, progress) = (Vec::new(), Vec::new(), context.progress());
+        let (labels, told) = self.read(context, take)?;
+        told.record(context);
+        if self.is_part() {
+            told.write(context.out())?;
+        }
+        Ok(labels)
+    }
+
+    fn read(
+        &self,
+        context: &Context,
+        mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(Labels, Told)> {
+        let (mut labels, mut told, progress) = (Labels::default(), Told::default(), context.progress());
         progress.unit("documents");
         for (texts, places) in self.config.texts.iter().zip(&self.places) {
-            let mut sum = Read { texts: texts.name.clone(), ..Read::default() };
-            let mut reasons = BTreeMap::<&str, u64>::new();
-            let mut fixed = BTreeMap::<&str, u64>::new();
+            let mut sum = told::Read::new(&texts.name);
             for file in self.files(texts, places, context)? {
                 context.check()?;
                 let counted = documents_of(&file, &texts.format, &mut labels, |document| {
@@ -138,63 +160,21 @@ impl Corpus {
                 });
                 let tally = counted?.documents;
                 progress.add_bytes(tally.bytes);
-                sum.files += 1;
-                sum.bytes += tally.bytes;
-                sum.read += tally.read;
-                sum.kept += tally.kept;
-                sum.dropped += tally.read - tally.kept;
-                for (sums, of_file) in [(&mut reasons, &tally.dropped), (&mut fixed, &tally.mended)] {
-                    of_file.iter().for_each(|(reason, rows)| *sums.entry(reason).or_insert(0) += rows);
-                }
+                sum.add(&tally);
             }
-            anyhow::ensure!(
-                sum.kept > 0,
-                "{} {:?}: none of {} documents in {} files is kept ({}); expected one at least: see whether these are the right files",
-                self.key,
-                texts.name,
-                sum.read,
-                sum.files,
-                told(&reasons)
-                    .map(|(reason, rows)| format!("{reason} {rows}"))
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            );
-            dropped.extend(told(&reasons).map(
-                |(reason, rows)| json!({"texts": texts.name, "dropped_because": reason, "documents": rows}),
-            ));
-            changed.extend(
-                told(&fixed).map(
-                    |(what, rows)| json!({"texts": texts.name, "fixed_because": what, "documents": rows}),
-                ),
-            );
-            facts.push(json!(sum));
+            told.push(sum);
+            if !self.is_part() {
+                told.check(self)?;
+            }
         }
-        context.record("corpus", facts);
-        context.record("dropped", dropped);
-        // What was not read as published is said, even if it stayed.
-        context.record("fixed", changed);
-        Ok(labels)
+        Ok((labels, told))
     }
 
-    fn files(
-        &self,
-        texts: &Texts,
-        places: &[Place],
-        context: &Context,
-    ) -> anyhow::Result<Vec<std::path::PathBuf>> {
+    fn files(&self, texts: &Texts, places: &[Place], context: &Context) -> anyhow::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for place in places {
             let path = place.path(context)?;
-            let found = folder::ending(&path, texts.format.extensions())
-                .with_context(|| format!("{} of {} {:?}", place.label(), self.key, texts.name))?;
-            anyhow::ensure!(
-                !found.is_empty(),
-                "{}: no file there ends in {}, which is what the format of {} {:?} looks for",
-                path.display(),
-                texts.format.extensions().join(" or "),
-                self.key,
-                texts.name
-            );
+            files.extend(found(texts, &path, &format!("{} of {}", place.label(), self.key))?);
             // Its neighbour with the entities would be no input of the stage.
             let alone = matches!(texts.format, Format::Brat(_)) && !path.is_dir();
             anyhow::ensure!(
@@ -204,8 +184,21 @@ impl Corpus {
                 self.key,
                 texts.name
             );
-            files.extend(found);
         }
         Ok(files)
     }
+}
+
+/// The files of texts in a place, which messages call `label`.
+fn found(texts: &Texts, path: &Path, label: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let endings = texts.format.extensions();
+    let found = folder::ending(path, endings).with_context(|| format!("{label} {:?}", texts.name))?;
+    anyhow::ensure!(
+        !found.is_empty(),
+        "{}: no file there ends in {}, which is what the format of {label} {:?} looks for",
+        path.display(),
+        endings.join(" or "),
+        texts.name
+    );
+    Ok(found)
 }

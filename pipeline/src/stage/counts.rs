@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use text::count::{self, Counts, Room, Shard};
+use text::count::{self, Counts, Extent, Limits, Room, Shard, Share};
 
-use super::corpus::Corpus;
+use super::corpus::{Corpus, Told, part_name};
 use super::location::{self, Location, Place, Places};
 use super::memory::Memory;
 use crate::engine::context::Context;
@@ -21,7 +21,8 @@ pub(crate) struct Config {
     /// What is counted.
     pub what: count::Config,
     /// Memory limit for counting, such as `"2GiB"` (`B`, `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`; at least `"32MiB"`). The distinct words must fit in
-    /// a quarter of it; everything else can spill to temporary files. Not part of any fingerprint: it does not affect the output.
+    /// a quarter of it; everything else can spill to temporary files. Parts of a corpus that are counted side by side share it. Not part of any
+    /// fingerprint: it does not affect the output.
     ///
     /// Source: ours: fits beside other programs on any machine.
     #[serde(skip_serializing)]
@@ -65,6 +66,7 @@ impl Config {
 /// The stage.
 #[derive(Debug)]
 pub(crate) struct Counting {
+    name: String,
     config: Config,
     from: Counted,
 }
@@ -76,6 +78,10 @@ pub(crate) enum Counted {
     Texts(Corpus),
     /// The counts of its shards.
     Shards(Vec<Place>),
+    /// One of so many parts of a corpus.
+    Part(Corpus, usize),
+    /// The counts of the parts of a corpus, made by these stages.
+    Parts(Corpus, Vec<String>),
 }
 
 impl Counted {
@@ -90,6 +96,9 @@ impl Counted {
     }
 }
 
+/// The stage's name, and what those of its parts begin with.
+const NAME: &str = "counts";
+
 impl Counting {
     /// The stage for `config`.
     ///
@@ -100,18 +109,58 @@ impl Counting {
             config.merge.is_none() || config.shard.is_none(),
             "counts.merge puts shards together and counts.shard counts one: leave one of them out"
         );
-        Ok(Self { config: config.clone(), from })
+        Ok(Self { name: NAME.to_owned(), config: config.clone(), from })
+    }
+
+    /// The stages that count a corpus: one, or one for each part and one that joins them.
+    ///
+    /// # Errors
+    /// When a setting is invalid, or the corpus cannot be cut.
+    pub(crate) fn of_corpus(config: &Config, corpus: &Corpus) -> anyhow::Result<Vec<Self>> {
+        let Some(parts) = corpus.parts()? else {
+            return Ok(vec![Self::new(config, Counted::Texts(corpus.clone()))?]);
+        };
+        anyhow::ensure!(
+            config.shard.is_none(),
+            "counts.shard counts some of the documents and [corpus.parts] cuts all of them into parts: leave one of them out"
+        );
+        let all = parts.len();
+        // What is rare in a part may not be so in the whole.
+        let mut of_part = config.clone();
+        (of_part.what.min_count, of_part.what.max_words) = (1, None);
+        let mut stages: Vec<Self> = (1..)
+            .zip(parts)
+            .map(|(number, part)| Self {
+                name: part_name(NAME, number),
+                config: of_part.clone(),
+                from: Counted::Part(part, all),
+            })
+            .collect();
+        let names = stages.iter().map(|stage| stage.name.clone()).collect();
+        stages.push(Self::new(config, Counted::Parts(corpus.clone(), names))?);
+        Ok(stages)
     }
 
     fn counts(&self, context: &Context, room: &Room) -> anyhow::Result<Counts> {
+        let what = &self.config.what;
+        let limits = Limits { min_count: what.min_count, max_words: what.max_words };
         match &self.from {
-            Counted::Texts(corpus) => self.count(corpus, context, room),
+            Counted::Texts(corpus) => {
+                self.count(corpus, self.config.shard.map_or(Share::Whole, Share::Shard), context, room)
+            }
+            Counted::Part(corpus, _) => self.count(corpus, Share::Part, context, room),
+            Counted::Parts(corpus, names) => {
+                let folders = names.iter().map(|name| Ok(context.artifact(name)?.to_owned()));
+                let folders: Vec<PathBuf> = folders.collect::<anyhow::Result<_>>()?;
+                let told = Told::of_parts(folders.iter().map(PathBuf::as_path))?;
+                told.check(corpus)?;
+                told.record(context);
+                Ok(count::join(&folders, Share::Whole, limits, room)?)
+            }
             Counted::Shards(places) => {
                 let folders: Vec<PathBuf> =
                     places.iter().map(|place| place.path(context)).collect::<anyhow::Result<_>>()?;
-                let what = &self.config.what;
-                let merged =
-                    count::merge(&folders, what.min_count, what.max_words, room).context("counts.merge")?;
+                let merged = count::merge(&folders, limits, room).context("counts.merge")?;
                 anyhow::ensure!(
                     merged.config() == what,
                     "the shards of counts.merge were counted with other settings than counts.what says: {:?}",
@@ -122,41 +171,52 @@ impl Counting {
         }
     }
 
-    fn count(&self, corpus: &Corpus, context: &Context, room: &Room) -> anyhow::Result<Counts> {
-        count::count(&self.config.what, self.config.shard, room, |feed| {
+    fn count(&self, corpus: &Corpus, share: Share, context: &Context, room: &Room) -> anyhow::Result<Counts> {
+        count::count(&self.config.what, share, room, |feed| {
             corpus.each(context, |_, document| Ok(feed.document(document)?))?;
             Ok(())
         })
     }
+
+    /// Memory that the stage may take: parts that run side by side share it.
+    fn memory(&self, jobs: usize) -> usize {
+        match &self.from {
+            Counted::Part(_, all) => (self.config.memory.0 / jobs.min(*all).max(1)).max(count::LEAST_MEMORY),
+            Counted::Texts(_) | Counted::Shards(_) | Counted::Parts(..) => self.config.memory.0,
+        }
+    }
 }
 
 impl Stage for Counting {
-    fn name(&self) -> &'static str {
-        "counts"
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "counts", &self.config);
         match &self.from {
-            Counted::Texts(corpus) => corpus.describe(to),
+            Counted::Texts(corpus) | Counted::Part(corpus, _) => corpus.describe(to),
             Counted::Shards(places) => places.iter().for_each(|place| place.describe(to)),
+            // What matters of them is described by them.
+            Counted::Parts(..) => {}
         }
     }
 
     fn inputs(&self) -> Vec<Input> {
         match &self.from {
-            Counted::Texts(corpus) => corpus.inputs(),
+            Counted::Texts(corpus) | Counted::Part(corpus, _) => corpus.inputs(),
             Counted::Shards(places) => location::inputs(places),
+            Counted::Parts(_, names) => names.iter().map(Input::artifact).collect(),
         }
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let room = Room {
-            memory: self.config.memory.0,
+            memory: self.memory(context.jobs()),
             threads: context.jobs(),
             folder: context.out().to_owned(),
             cancel: context.progress().cancel_token(),
@@ -166,7 +226,7 @@ impl Stage for Counting {
         context.check()?;
         let index = counts?;
         anyhow::ensure!(
-            index.units > 0 || index.skipped == 0 || index.shard.is_some(),
+            index.units > 0 || index.skipped == 0 || index.shard.is_some() || index.extent == Extent::Part,
             "all {} of the corpus have more different words than counts.what.max_distinct lets pass, so that no pair would be left: raise it, or count with {{ window = N }}",
             match self.config.what.within {
                 count::Within::Sentence => "sentences",

@@ -164,6 +164,18 @@ impl Place {
         }
     }
 
+    /// The size of a file in a store.
+    ///
+    /// # Errors
+    /// When it cannot be asked, or does not say.
+    pub(crate) fn bytes(&self) -> anyhow::Result<u64> {
+        let Place::Remote { remote, remotes, .. } = self else {
+            anyhow::bail!("only a file in a store is asked for its size");
+        };
+        let bytes = remotes.0.bytes(remote.location())?;
+        bytes.with_context(|| format!("{} does not say how long it is", remote.location()))
+    }
+
     /// Whether it is a folder, as far as that is known before anything is made.
     pub(crate) fn is_folder(&self) -> bool {
         match self {

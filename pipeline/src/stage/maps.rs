@@ -3,6 +3,7 @@
 pub(crate) mod benchmark;
 pub(crate) mod empty;
 pub(crate) mod hidden;
+mod joining;
 mod judge;
 mod names;
 pub(crate) mod of_texts;
@@ -190,9 +191,13 @@ const VERSION: u32 = 2;
 /// That of the stage, which rises, too, when documents are cut into other texts.
 const STAGE_VERSION: u32 = 4;
 
+/// The stage's name, and what those of its parts begin with.
+const NAME: &str = "maps";
+
 /// The stage.
 #[derive(Debug)]
 pub(crate) struct Mapping {
+    name: String,
     /// How maps are made.
     config: Config,
     corpus: Corpus,
@@ -247,7 +252,7 @@ impl Mapping {
                 vocabulary.1
             );
         }
-        Ok(Self { config: config.clone(), corpus: corpus.clone(), vocabulary })
+        Ok(Self { name: NAME.to_owned(), config: config.clone(), corpus: corpus.clone(), vocabulary })
     }
 
     /// Loads what samples are made with, outside of a run. `artifact` says where a stage's artifact lies.
@@ -303,8 +308,8 @@ impl Mapping {
 }
 
 impl Stage for Mapping {
-    fn name(&self) -> &'static str {
-        "maps"
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn version(&self) -> u32 {
@@ -353,7 +358,11 @@ impl Stage for Mapping {
             Tokenizer { blake3: digest.clone(), size: vocabulary.size(), special: vocabulary.special() };
         let options = Options { limits: self.config.limits, relevance, graph };
         record(context, &counts, part.tokens);
-        context.record("against_marks", judge.told(&labels));
+        let marks = judge.marks(&labels);
+        context.record("against_marks", marks.told());
+        if self.corpus.is_part() {
+            marks.write(context.out())?;
+        }
         if let Some(report) = tools.dictionary() {
             context.record("dictionary", json!({"terms": report.terms, "entities": report.entities}));
             let mut dropped = Vec::new();

@@ -96,6 +96,14 @@ impl Remotes {
         Ok(self.store.exists(location)?)
     }
 
+    /// The length of what is at `location`, if its server says.
+    ///
+    /// # Errors
+    /// When nothing is there, or it cannot be asked.
+    pub(crate) fn bytes(&self, location: &Location) -> anyhow::Result<Option<u64>> {
+        Ok(self.store.meta(location)?.bytes)
+    }
+
     /// Brings those of the files into the cache that `paths` names (see [`Remote::path`]): one request each where the cache has it
     /// already. `begin` is told of each file whose bytes begin to come.
     ///

@@ -5,8 +5,10 @@
 //! whole number, so neither the number of threads nor the bound on memory nor the way a corpus was cut into shards changes a byte.
 
 mod accumulate;
+mod corpus;
 mod feed;
 mod merged;
+mod part;
 mod pass;
 mod read;
 mod runs;
@@ -26,7 +28,8 @@ use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
 pub use feed::{Feed, count};
-pub use merged::merge;
+pub use merged::{Limits, join, merge};
+pub use part::{Extent, Share};
 pub use pass::Counts;
 pub use read::{Pair, Read, Word};
 pub use schema::{INDEX, Index, Table, Total, VERSION};
@@ -437,18 +440,20 @@ mod tests {
     }
 
     fn counted(config: &Config, threads: usize, texts: &[&str], to: &Path) -> Index {
-        counted_shard(config, (None, threads), texts, to)
+        counted_share(config, (Share::Whole, threads), texts, to)
     }
 
-    fn counted_shard(
-        config: &Config,
-        (shard, threads): (Option<&str>, usize),
-        texts: &[&str],
-        to: &Path,
-    ) -> Index {
+    fn limits_of(config: &Config) -> Limits {
+        Limits { min_count: config.min_count, max_words: config.max_words }
+    }
+
+    fn shard(text: &str) -> Share {
+        Share::Shard(Shard::try_from(text.to_owned()).unwrap())
+    }
+
+    fn counted_share(config: &Config, (share, threads): (Share, usize), texts: &[&str], to: &Path) -> Index {
         fs::create_dir_all(to).unwrap();
-        let shard = shard.map(|shard| Shard::try_from(shard.to_owned()).unwrap());
-        let counts: Result<Counts, Error> = count(config, shard, &room(to, threads), |feed| {
+        let counts: Result<Counts, Error> = count(config, share, &room(to, threads), |feed| {
             texts.iter().try_for_each(|text| feed.text(text))
         });
         counts.unwrap().write(to).unwrap()
@@ -550,13 +555,61 @@ mod tests {
             let part = Config { min_count: 1, max_words: None, ..whole.clone() };
             let shards: Vec<PathBuf> = (1..=3).map(|n| at(&n.to_string())).collect();
             for (n, shard) in (1..).zip(&shards) {
-                counted_shard(&part, (Some(&format!("{n}/3")), 1), &TEXTS, shard);
+                counted_share(&part, (self::shard(&format!("{n}/3")), 1), &TEXTS, shard);
             }
             fs::create_dir(at("merged")).unwrap();
-            let Config { min_count, max_words, .. } = whole;
-            merge(&shards, min_count, max_words, &room(dir.path(), 1)).unwrap().write(&at("merged")).unwrap();
+            merge(&shards, limits_of(&whole), &room(dir.path(), 1)).unwrap().write(&at("merged")).unwrap();
             assert!(bytes(&at("whole")) == bytes(&at("merged")), "{whole:?}");
         }
+    }
+
+    #[test]
+    fn parts_joined_in_any_number_of_steps_are_the_whole_to_the_byte() {
+        for whole in every_config() {
+            let dir = tempdir().unwrap();
+            let at = |name: &str| dir.path().join(name);
+            counted(&whole, 2, &TEXTS, &at("whole"));
+            let plain = Config { min_count: 1, max_words: None, ..whole.clone() };
+            // One of them is empty.
+            for (name, texts) in
+                ["1", "2", "3", "4"].iter().zip([&TEXTS[..2], &[], &TEXTS[2..3], &TEXTS[3..]])
+            {
+                counted_share(&plain, (Share::Part, 1), texts, &at(name));
+            }
+            let joined = |(share, limits): (Share, &Config), from: &[&str], to: &str| {
+                let folders: Vec<PathBuf> = from.iter().map(|name| at(name)).collect();
+                fs::create_dir(at(to)).unwrap();
+                let joined = join(&folders, share, limits_of(limits), &room(dir.path(), 3));
+                joined.unwrap().write(&at(to)).unwrap()
+            };
+            joined((Share::Whole, &whole), &["1", "2", "3", "4"], "at once");
+            let middle = joined((Share::Part, &plain), &["2", "3"], "2-3");
+            assert_eq!((middle.extent, middle.documents), (Extent::Part, 1));
+            joined((Share::Part, &plain), &["1", "2-3"], "1-3");
+            joined((Share::Whole, &whole), &["1-3", "4"], "as a tree");
+            for other in ["at once", "as a tree"] {
+                assert!(bytes(&at("whole")) == bytes(&at(other)), "{other}: {whole:?}");
+            }
+            let turned = joined((Share::Whole, &whole), &["4", "3", "2", "1"], "turned");
+            assert_ne!(turned.corpus, Read::open(&at("whole")).unwrap().index.corpus);
+        }
+    }
+
+    #[test]
+    fn parts_and_shards_are_not_mixed_up() {
+        let dir = tempdir().unwrap();
+        let config = config(Counting::Presence, Within::Sentence);
+        let made = |name: &str, share| {
+            counted_share(&config, (share, 1), &TEXTS, &dir.path().join(name));
+            dir.path().join(name)
+        };
+        let (part, half) = (made("part", Share::Part), made("half", shard("1/2")));
+        let refused = |merged: Result<Counts, Error>| merged.map(drop).unwrap_err().to_string();
+        let room = room(dir.path(), 1);
+        let alone = refused(merge(std::slice::from_ref(&part), limits_of(&config), &room));
+        assert!(alone.contains("part holds a part of a corpus"), "{alone}");
+        let both = refused(join(&[part, half], Share::Whole, limits_of(&config), &room));
+        assert!(both.contains("half is shard 1/2"), "{both}");
     }
 
     #[test]
@@ -565,7 +618,7 @@ mod tests {
         let config = config(Counting::Presence, Within::Sentence);
         let made = |name: &str, shard: Option<&str>, texts: &[&str]| {
             let folder = dir.path().join(name);
-            counted_shard(&config, (shard, 1), texts, &folder);
+            counted_share(&config, (shard.map_or(Share::Whole, self::shard), 1), texts, &folder);
             folder
         };
         let [one, two, three] =
@@ -578,7 +631,9 @@ mod tests {
         let in_two = made("in_two", Some("2/3"), &cut);
         let merged = |folders: &[&PathBuf]| {
             let folders: Vec<PathBuf> = folders.iter().map(|folder| (*folder).clone()).collect();
-            merge(&folders, 1, None, &room(dir.path(), 1)).map(drop).map_err(|error| error.to_string())
+            merge(&folders, limits_of(&config), &room(dir.path(), 1))
+                .map(drop)
+                .map_err(|error| error.to_string())
         };
         assert_eq!(merged(&[&three, &one, &two]), Ok(()), "in any order");
         assert_eq!(merged(&[&whole]), Ok(()));
@@ -607,7 +662,7 @@ mod tests {
             let document =
                 Document { text: text.to_owned(), sentences: sentences.into(), ..Document::default() };
             let counted: Result<_, Error> =
-                count(&config, None, &room(dir.path(), 1), |feed| feed.document(&document));
+                count(&config, Share::Whole, &room(dir.path(), 1), |feed| feed.document(&document));
             counted.unwrap().write(dir.path()).unwrap().units
         };
         assert_eq!([units(&[]), units(&[0]), units(&[0, 19])], [3, 1, 2]);
@@ -635,9 +690,9 @@ mod tests {
             counted(&whole, 1, &texts, &dir.path().join("whole"));
             let shards: Vec<PathBuf> = (1..=2).map(|n| dir.path().join(n.to_string())).collect();
             for (n, shard) in (1..).zip(&shards) {
-                counted_shard(&three, (Some(&format!("{n}/2")), 1), &texts, shard);
+                counted_share(&three, (self::shard(&format!("{n}/2")), 1), &texts, shard);
             }
-            let merged = merge(&shards, 2, None, &room(dir.path(), 1)).unwrap();
+            let merged = merge(&shards, limits_of(&whole), &room(dir.path(), 1)).unwrap();
             fs::create_dir(dir.path().join("merged")).unwrap();
             merged.write(&dir.path().join("merged")).unwrap();
             assert!(bytes(&dir.path().join("whole")) == bytes(&dir.path().join("merged")));
@@ -655,12 +710,12 @@ mod tests {
         let config = config(Counting::Distance(neighbours), Within::Document);
         let many: String = (0..300_000).map(|word| format!("word{word}. ")).collect();
         let wide = Room { memory: 512 << 20, ..room(dir.path(), 1) };
-        let counted: Result<_, Error> = count(&config, None, &wide, |feed| feed.text(&many));
+        let counted: Result<_, Error> = count(&config, Share::Whole, &wide, |feed| feed.text(&many));
         counted.unwrap().write(dir.path()).unwrap();
         let shards = [dir.path().to_owned()];
-        let refused = merge(&shards, 1, None, &room(dir.path(), 1)).unwrap_err().to_string();
+        let refused = merge(&shards, limits_of(&config), &room(dir.path(), 1)).unwrap_err().to_string();
         assert!(refused.contains("300001 of them") && refused.contains("allow more memory"), "{refused}");
-        assert!(merge(&shards, 1, None, &wide).is_ok());
+        assert!(merge(&shards, limits_of(&config), &wide).is_ok());
     }
 
     #[test]
@@ -679,11 +734,12 @@ mod tests {
         assert!(error.contains("memory is 5"), "{error}");
         let (one, two) = (dir.path().join("1"), dir.path().join("2"));
         let plain = config(Counting::Presence, Within::Sentence);
-        counted_shard(&plain, (Some("1/2"), 1), &TEXTS, &one);
+        counted_share(&plain, (shard("1/2"), 1), &TEXTS, &one);
         let windows = config(Counting::Window(4), Within::Sentence);
-        counted_shard(&windows, (Some("2/2"), 1), &TEXTS, &two);
-        let merged =
-            |folders: &[PathBuf]| merge(folders, 1, None, &room(dir.path(), 1)).unwrap_err().to_string();
+        counted_share(&windows, (shard("2/2"), 1), &TEXTS, &two);
+        let merged = |folders: &[PathBuf]| {
+            merge(folders, limits_of(&plain), &room(dir.path(), 1)).unwrap_err().to_string()
+        };
         assert!(merged(&[one.clone(), two.clone()]).contains("one config"));
         counted(&Config { min_count: 2, ..plain.clone() }, 1, &TEXTS, &two);
         assert!(merged(&[two]).contains("lacks words"));
@@ -697,7 +753,7 @@ mod tests {
         let text = fs::read_to_string(&index).unwrap();
         for (from, to, says) in [
             ("\"documents\": 5", "\"documents\": 7", "damaged: its contents give the check"),
-            ("\"version\": 3", "\"version\": 2", "\"engraft-counts\" version 2, but this engraft reads"),
+            ("\"version\": 4", "\"version\": 3", "\"engraft-counts\" version 3, but this engraft reads"),
         ] {
             assert!(text.contains(from), "{text}");
             base::whole::write_whole(&index, text.replace(from, to).as_bytes()).unwrap();
@@ -710,7 +766,7 @@ mod tests {
     fn a_failing_reader_ends_the_count_with_its_error() {
         let dir = tempdir().unwrap();
         let config = config(Counting::Presence, Within::Sentence);
-        let result = count(&config, None, &room(dir.path(), 2), |feed| {
+        let result = count(&config, Share::Whole, &room(dir.path(), 2), |feed| {
             (0..10_000).try_for_each(|_| feed.text(TEXTS[0]))?;
             Err(Error::TooMany)
         });

@@ -206,7 +206,7 @@ mod tests {
             folder: dir.path().to_owned(),
             cancel: CancelToken::NEVER,
         };
-        let counted: Result<_, count::Error> = count::count(&config, None, &room, |feed| {
+        let counted: Result<_, count::Error> = count::count(&config, count::Share::Whole, &room, |feed| {
             for n in 0..30 {
                 feed.text(&format!(
                     "The acute heart failure of patient {n}, an x-ray of the heart of a {n}."

@@ -189,8 +189,9 @@ mod tests {
             folder: dir.path().to_owned(),
             cancel: CancelToken::NEVER,
         };
-        let counted =
-            count::count(&config, None, &room, |feed| TEXTS.iter().try_for_each(|text| feed.text(text)));
+        let counted = count::count(&config, count::Share::Whole, &room, |feed| {
+            TEXTS.iter().try_for_each(|text| feed.text(text))
+        });
         counted.map_err(|e: count::Error| e).unwrap().write(dir.path()).unwrap();
         let read = Read::open(dir.path()).unwrap();
         (dir, read)

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use text::ner::{Dictionary, Mention, Score, Tagger, evaluate};
 use text::{Document, Label, Labels};
@@ -55,23 +58,97 @@ impl<'d> Judge<'d> {
     }
 
     /// The figures of each corpus and kind that it marks, by their names.
-    pub(super) fn told(&self, labels: &Labels) -> Vec<Value> {
-        self.corpora.iter().flat_map(|corpus| corpus.told(labels)).collect()
+    pub(super) fn marks(&self, labels: &Labels) -> Marks {
+        let name = |label: &Label| labels.names().get(label.number()).cloned().unwrap_or_default();
+        let of = |corpus: &Corpus| Judged {
+            texts: corpus.name.clone(),
+            documents: corpus.documents,
+            found: corpus.found,
+            kinds: corpus.scores.iter().map(|(label, score)| (name(label), *score)).collect(),
+        };
+        Marks { texts: self.corpora.iter().map(of).collect() }
     }
 }
 
-impl Corpus {
-    fn told(&self, labels: &Labels) -> Vec<Value> {
+/// The file with a part's marks.
+const FILE: &str = "marks.json";
+
+/// How well the dictionary finds what is marked; those of parts add up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Marks {
+    texts: Vec<Judged>,
+}
+
+/// Those of the texts of one name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Judged {
+    texts: String,
+    documents: u64,
+    found: u64,
+    /// By kind, in the order in which they were met.
+    kinds: Vec<(String, Score)>,
+}
+
+impl Marks {
+    /// Those that parts left in these folders, added up.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(super) fn of_parts<'f>(folders: impl IntoIterator<Item = &'f Path>) -> anyhow::Result<Self> {
+        let mut all = Self::default();
+        for folder in folders {
+            let file = folder.join(FILE);
+            let text = std::fs::read(&file).with_context(|| file.display().to_string())?;
+            let part: Self = serde_json::from_slice(&text)
+                .with_context(|| format!("{} is not as it was written", file.display()))?;
+            part.texts.into_iter().for_each(|judged| all.add(judged));
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, more: Judged) {
+        let Some(sum) = self.texts.iter_mut().find(|sum| sum.texts == more.texts) else {
+            self.texts.push(more);
+            return;
+        };
+        sum.documents += more.documents;
+        sum.found += more.found;
+        for (kind, score) in more.kinds {
+            match sum.kinds.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, sum)) => sum.add(&score),
+                None => sum.kinds.push((kind, score)),
+            }
+        }
+    }
+
+    /// Writes them beside a part's maps.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let text = serde_json::to_vec_pretty(self)?;
+        Ok(base::whole::write_whole(&folder.join(FILE), &text)?)
+    }
+
+    /// As a fact.
+    pub(super) fn told(&self) -> Vec<Value> {
+        self.texts.iter().flat_map(Judged::told).collect()
+    }
+}
+
+impl Judged {
+    fn told(&self) -> impl Iterator<Item = Value> {
         let percent = |share: f64| (share * 1000.0).round() / 10.0;
-        let row = |(label, score): (&Label, &Score)| {
+        self.kinds.iter().map(move |(kind, score)| {
             let score = Score { predicted: self.found, ..*score };
-            json!({"texts": self.name, "marked_as": labels.names().get(label.number()), "documents": self.documents,
+            json!({"texts": self.texts, "marked_as": kind, "documents": self.documents,
                    "marked": score.gold, "found": score.predicted,
                    "exact": score.exact, "precision": percent(score.precision()), "recall": percent(score.recall()),
                    "f1": percent(score.f1()), "overlap_precision": percent(score.overlap_precision()),
                    "overlap_recall": percent(score.overlap_recall())})
-        };
-        self.scores.iter().map(row).collect()
+        })
     }
 }
 
@@ -102,7 +179,7 @@ mod tests {
         judge.document("drugs", &document("cough", &[]));
         judge.document("drugs", &document("aspirin for fever", &[(drug, 0..7)]));
         judge.document("both", &document("cough", &[(sign, 0..5)]));
-        let told = judge.told(&labels);
+        let told = judge.marks(&labels).told();
         let figures =
             |row: &Value| ["documents", "marked", "found", "exact"].map(|key| row[key].as_u64().unwrap());
         assert_eq!(figures(&told[0]), [2, 2, 3, 1], "what is found where nothing is marked is wrong");
@@ -114,6 +191,6 @@ mod tests {
             [&json!("signs"), &json!("Sign"), &json!(33.3), &json!(50.0)]
         );
         assert_eq!((&told[2]["texts"], &told[2]["precision"]), (&json!("both"), &json!(100.0)));
-        assert!(Judge::new(None).told(&labels).is_empty());
+        assert!(Judge::new(None).marks(&labels).told().is_empty());
     }
 }

@@ -6,8 +6,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, mem, thread};
 
+use super::corpus::Corpus;
+use super::part::Share;
 use super::pass::{self, Counts, Of};
-use super::shard::Shard;
 use super::spool::Spool;
 use super::{Config, Error, Room, Within};
 use crate::lexicon::Lexicon;
@@ -39,13 +40,13 @@ pub struct Feed<'t> {
     batch: Batch,
     sender: SyncSender<Batch>,
     failed: &'t AtomicBool,
-    shard: Shard,
+    share: Share,
     /// Documents of the corpus so far, those of other shards included.
     met: u64,
     /// Documents that are counted.
     documents: u64,
     /// What tells the corpus from others: all of its documents in order, those of other shards included.
-    corpus: blake3::Hasher,
+    corpus: Corpus,
 }
 
 impl Feed<'_> {
@@ -66,15 +67,8 @@ impl Feed<'_> {
     }
 
     fn add(&mut self, text: &str, sentences: &[usize]) -> Result<(), Error> {
-        // Lengths keep one document from being taken for two others.
-        for length in [text.len(), sentences.len()] {
-            self.corpus.update(&(length as u64).to_le_bytes());
-        }
-        self.corpus.update(text.as_bytes());
-        for &start in sentences {
-            self.corpus.update(&(start as u64).to_le_bytes());
-        }
-        let mine = self.shard.takes(self.met);
+        self.corpus.push(text, sentences);
+        let mine = self.share.takes(self.met);
         self.met += 1;
         if !mine {
             return Ok(());
@@ -95,13 +89,13 @@ impl Feed<'_> {
     }
 }
 
-/// Counts the documents that `documents` hands over, which are those of the whole corpus; with `shard`, only those of that share of it.
+/// Counts the documents that `documents` hands over: those of the whole corpus, of which a shard takes its own, or those of a part.
 ///
 /// # Errors
 /// When `documents` fails, the words alone do not fit into memory, a count is beyond 64 bits, or the disk refuses.
 pub fn count<E: From<Error>>(
     config: &Config,
-    shard: Option<Shard>,
+    share: Share,
     room: &Room,
     documents: impl FnOnce(&mut Feed<'_>) -> Result<(), E>,
 ) -> Result<Counts, E> {
@@ -129,13 +123,13 @@ pub fn count<E: From<Error>>(
             batch: Batch::default(),
             sender,
             failed: &failed,
-            shard: shard.unwrap_or(Shard::WHOLE),
+            share,
             met: 0,
             documents: 0,
-            corpus: blake3::Hasher::new(),
+            corpus: Corpus::EMPTY,
         };
         let fed = documents(&mut feed).and_then(|()| feed.flush().map_err(E::from));
-        let of = Of { corpus: feed.corpus.finalize().to_hex().to_string(), shard, documents: feed.documents };
+        let of = Of { corpus: feed.corpus, share, documents: feed.documents };
         drop(feed);
         let joined = workers.into_iter().map(|worker| match worker.join() {
             Ok(worked) => worked,

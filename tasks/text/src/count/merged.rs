@@ -1,11 +1,14 @@
-//! Counts of the shards of a corpus put together, each exactly once.
+//! Counts of the shards or parts of a corpus put together, each exactly once.
 
 use std::path::PathBuf;
+use std::{io, thread};
 
 use base::self_check;
 use base::setting::InvalidSetting;
 
 use super::accumulate::key;
+use super::corpus::Corpus;
+use super::part::{Extent, Share};
 use super::pass::{Counts, Of, ranks};
 use super::read::Read;
 use super::runs::Runs;
@@ -15,26 +18,80 @@ use super::shard::misfits;
 use super::{Adjacent, Config, Counting, Error, Order, Room};
 use crate::lexicon::Lexicon;
 
-/// Puts the counts of shards together: what comes out is, byte for byte, what counting all of the corpus at once gives. `limits` are
-/// `min_count` and `max_words` of the whole.
+/// Words that are left out of what is put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// See [`Config::min_count`].
+    pub min_count: u64,
+    /// See [`Config::max_words`].
+    pub max_words: Option<usize>,
+}
+
+/// Puts the counts of shards together: what comes out is, byte for byte, what counting all of the corpus at once gives.
 ///
 /// # Errors
 /// When a folder has no counts, a shard is missing, there twice or of another corpus, the shards were counted in different ways, or words are
 /// missing from one because of a limit.
-pub fn merge(
-    folders: &[PathBuf],
-    min_count: u64,
-    max_words: Option<usize>,
-    room: &Room,
-) -> Result<Counts, Error> {
+pub fn merge(shards: &[PathBuf], limits: Limits, room: &Room) -> Result<Counts, Error> {
     room.check()?;
-    let of = prove(folders)?;
+    let indices = indices(shards)?;
+    let mut problems = misfits(shards, &indices);
+    let part = indices.iter().position(|index| index.extent == Extent::Part);
+    problems.extend(part.map(|part| format!("{} holds a part of a corpus", shards[part].display())));
+    if !problems.is_empty() {
+        return Err(Error::Shards { problems: problems.join("; ") });
+    }
+    // All of them have met all documents.
+    let corpus = corpora(shards, &indices)?.first().copied().unwrap_or(Corpus::EMPTY);
+    put_together(shards, Of { corpus, share: Share::Whole, documents: documents(&indices) }, limits, room)
+}
+
+/// Joins the counts of parts, which follow each other in this order, to those of `share`, the corpus or again a part of it: byte for byte what
+/// counting all of it at once gives, in however many steps.
+///
+/// # Errors
+/// When a folder has no counts or those of a shard, the parts were counted in different ways, or words are missing from one because of a limit.
+pub fn join(parts: &[PathBuf], share: Share, limits: Limits, room: &Room) -> Result<Counts, Error> {
+    room.check()?;
+    let indices = indices(parts)?;
+    for (folder, index) in parts.iter().zip(&indices) {
+        if let Some(shard) = index.shard {
+            let problem = format!("{} is shard {}", folder.display(), String::from(shard));
+            return Err(Error::Read { file: folder.clone(), problem: format!("{problem}, and no part") });
+        }
+    }
+    let corpus = corpora(parts, &indices)?.into_iter().fold(Corpus::EMPTY, Corpus::then);
+    put_together(parts, Of { corpus, share, documents: documents(&indices) }, limits, room)
+}
+
+fn indices(folders: &[PathBuf]) -> Result<Vec<Index>, Error> {
+    if folders.is_empty() {
+        return Err(InvalidSetting::new("shards", 0, "at least 1").into());
+    }
+    folders.iter().map(|folder| Ok(self_check::read::<Index>(&folder.join(INDEX))?)).collect()
+}
+
+fn documents(indices: &[Index]) -> u64 {
+    indices.iter().map(|index| index.documents).sum()
+}
+
+fn corpora(folders: &[PathBuf], indices: &[Index]) -> Result<Vec<Corpus>, Error> {
+    let read = |(folder, index): (&PathBuf, &Index)| {
+        Corpus::read(&index.corpus, index.documents).ok_or_else(|| Error::Read {
+            file: folder.join(INDEX),
+            problem: format!("corpus is {:?}, which is no digest; count again", index.corpus),
+        })
+    };
+    folders.iter().zip(indices).map(read).collect()
+}
+
+fn put_together(folders: &[PathBuf], of: Of, limits: Limits, room: &Room) -> Result<Counts, Error> {
     let Shards { read, lexicon, numbers, units } = Shards::read(folders, room)?;
     let Some(first) = read.first() else {
         return Err(InvalidSetting::new("shards", 0, "at least 1").into());
     };
     let mut config = first.index.config.clone();
-    (config.min_count, config.max_words) = (min_count, max_words);
+    (config.min_count, config.max_words) = (limits.min_count, limits.max_words);
     config.check()?;
     let (ranked, rank_of) = ranks(&lexicon, &config)?;
     let by_unit = !matches!(config.pairs, Counting::Distance(_));
@@ -62,21 +119,6 @@ pub fn merge(
     })
 }
 
-/// The corpus that the folders are all shards of, each once.
-fn prove(folders: &[PathBuf]) -> Result<Of, Error> {
-    let read = |folder: &PathBuf| self_check::read::<Index>(&folder.join(INDEX));
-    let indices: Vec<Index> = folders.iter().map(read).collect::<Result<_, _>>()?;
-    let Some(first) = indices.first() else {
-        return Err(InvalidSetting::new("shards", 0, "at least 1").into());
-    };
-    let problems = misfits(folders, &indices);
-    if !problems.is_empty() {
-        return Err(Error::Shards { problems: problems.join("; ") });
-    }
-    let documents = indices.iter().map(|index| index.documents).sum();
-    Ok(Of { corpus: first.corpus.clone(), shard: None, documents })
-}
-
 /// The shards, all counted in one way, and their words, each of which is held once.
 struct Shards {
     /// Without words.
@@ -92,8 +134,8 @@ impl Shards {
     fn read(folders: &[PathBuf], room: &Room) -> Result<Self, Error> {
         let mut all =
             Self { read: Vec::new(), lexicon: Lexicon::default(), numbers: Vec::new(), units: Vec::new() };
-        for folder in folders {
-            let mut shard = Read::open(folder)?.until(room.cancel.clone());
+        for (folder, shard) in opened(folders, room) {
+            let mut shard = shard?.until(room.cancel.clone());
             let first = all.read.first().map(|first: &Read| &first.index.config);
             if let Some(problem) = misfit(&shard, first.map(|config| (config, &folders[0]))) {
                 return Err(Error::Read { file: folder.clone(), problem });
@@ -133,35 +175,87 @@ fn misfit(shard: &Read, first: Option<(&Config, &PathBuf)>) -> Option<String> {
     }
 }
 
+/// The folders one after the other, so many read at once as there are threads.
+fn opened<'f>(
+    folders: &'f [PathBuf],
+    room: &Room,
+) -> impl Iterator<Item = (&'f PathBuf, Result<Read, Error>)> {
+    folders.chunks(room.threads).flat_map(|some| {
+        let read: Vec<_> = thread::scope(|scope| {
+            let start = |folder: &'f PathBuf| scope.spawn(move || Read::open(folder));
+            let readers: Vec<_> = some.iter().map(start).collect();
+            readers.into_iter().map(joined).collect()
+        });
+        some.iter().zip(read)
+    })
+}
+
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The pairs of all shards by their ranks in the whole: each thread sorts those of some.
 fn pairs(read: &[Read], ranks: &[Vec<u32>], table: Table, room: &Room, order: Order) -> Result<Runs, Error> {
-    let most = (room.memory / 4 / size_of::<(u64, u64)>()).max(1);
-    let (mut runs, mut waiting) = (Runs::new(room), Vec::new());
-    for (shard, ranks) in read.iter().zip(ranks) {
+    let threads = room.threads.min(read.len()).max(1);
+    let most = (room.memory / 4 / threads / size_of::<(u64, u64)>()).max(1);
+    let some = &|number: usize| {
+        let mut sorter = Sorter { runs: Runs::new(room), waiting: Vec::new(), most, order };
+        for (shard, ranks) in read.iter().zip(ranks).skip(number).step_by(threads) {
+            sorter.shard(shard, ranks, table)?;
+        }
+        sorter.finish()
+    };
+    thread::scope(|scope| {
+        let start = |number| thread::Builder::new().spawn_scoped(scope, move || some(number));
+        let sorters: io::Result<Vec<_>> = (0..threads).map(start).collect();
+        let mut all = Runs::new(room);
+        for sorter in sorters.map_err(Error::Thread)? {
+            all.append(joined(sorter)?);
+        }
+        Ok(all)
+    })
+}
+
+/// What one thread sorts.
+struct Sorter {
+    runs: Runs,
+    waiting: Vec<(u64, u64)>,
+    most: usize,
+    order: Order,
+}
+
+impl Sorter {
+    fn shard(&mut self, shard: &Read, ranks: &[u32], table: Table) -> Result<(), Error> {
         shard.pairs(table, |pair| {
             let [mut left, mut right] = [pair.left, pair.right].map(|rank| ranks[rank as usize]);
             if left == OUT || right == OUT {
                 return Ok::<(), Error>(());
             }
-            if order == Order::Symmetric && left > right {
+            if self.order == Order::Symmetric && left > right {
                 (left, right) = (right, left);
             }
-            waiting.push((key(left, right), pair.count));
-            if waiting.len() == most { spill(&mut runs, &mut waiting) } else { Ok(()) }
-        })?;
+            self.waiting.push((key(left, right), pair.count));
+            if self.waiting.len() == self.most { self.spill() } else { Ok(()) }
+        })
     }
-    spill(&mut runs, &mut waiting)?;
-    Ok(runs)
-}
 
-fn spill(runs: &mut Runs, waiting: &mut Vec<(u64, u64)>) -> Result<(), Error> {
-    waiting.sort_unstable();
-    // Two shards may have the same pair; the runs have each key once.
-    waiting.dedup_by(|next, kept| {
-        let same = next.0 == kept.0 && kept.1.checked_add(next.1).is_some();
-        if same {
-            kept.1 += next.1;
+    fn spill(&mut self) -> Result<(), Error> {
+        self.waiting.sort_unstable();
+        // Two shards may have the same pair; the runs have each key once.
+        self.waiting.dedup_by(|next, kept| {
+            let same = next.0 == kept.0 && kept.1.checked_add(next.1).is_some();
+            if same {
+                kept.1 += next.1;
+            }
+            same
+        });
+        self.runs.push(self.waiting.drain(..))
+    }
+
+    fn finish(mut self) -> Result<Runs, Error> {
+        if !self.waiting.is_empty() {
+            self.spill()?;
         }
-        same
-    });
-    runs.push(waiting.drain(..))
+        Ok(self.runs)
+    }
 }

@@ -3,10 +3,11 @@
 use std::{io, thread};
 
 use super::accumulate::{Accumulator, Shape};
+use super::corpus::Corpus;
 use super::feed::Spooled;
+use super::part::Share;
 use super::runs::Runs;
 use super::scan::{OUT, Scanner, places};
-use super::shard::Shard;
 use super::spool::Unwinding;
 use super::{Adjacent, Config, Counting, Error, MOST_WORDS, Order, Room};
 use crate::lexicon::Lexicon;
@@ -36,8 +37,8 @@ pub struct Counts {
 /// What was counted: which corpus, and how much of it.
 #[derive(Debug)]
 pub(super) struct Of {
-    pub(super) corpus: String,
-    pub(super) shard: Option<Shard>,
+    pub(super) corpus: Corpus,
+    pub(super) share: Share,
     pub(super) documents: u64,
 }
 

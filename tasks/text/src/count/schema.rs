@@ -6,11 +6,12 @@ use arrow_schema::{Schema, SchemaRef};
 use base::self_check::{Kind, SelfChecked};
 use serde::{Deserialize, Serialize};
 
+use super::part::Extent;
 use super::shard::Shard;
 use super::{Config, table};
 
 /// The version of the format.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The name of the format.
 pub(super) const FORMAT: &str = "engraft-counts";
 /// The file that is written last.
@@ -70,10 +71,13 @@ pub struct Index {
     pub xxh3: String,
     /// What was counted.
     pub config: Config,
-    /// BLAKE3 of all documents of the corpus in order (texts, and sentences where files tell them), those of other shards included.
+    /// Digest of all documents in order (texts, and sentences where files tell them), those of other shards included, those of other parts not:
+    /// the digests of parts add up to that of the whole.
     pub corpus: String,
-    /// Which share of the corpus was counted; nothing for all of it.
+    /// Which of the corpus's documents were counted, if only every so-manieth.
     pub shard: Option<Shard>,
+    /// Whether the documents are a corpus or a part of one.
+    pub extent: Extent,
     /// Documents counted.
     pub documents: u64,
     /// Sentences, or documents, that no pair reaches beyond.

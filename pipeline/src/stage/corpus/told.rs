@@ -1,0 +1,150 @@
+//! What became of a corpus's texts, which those of its parts add up to.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use base::funnel::Tally;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::Corpus;
+use crate::engine::context::Context;
+
+/// The file with it, in a part's artifact.
+const FILE: &str = "texts.json";
+
+/// What became of texts, by their names, in the order of a config.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Told {
+    texts: Vec<Read>,
+}
+
+/// What became of the texts of one name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Read {
+    texts: String,
+    files: u64,
+    bytes: u64,
+    read: u64,
+    kept: u64,
+    dropped: BTreeMap<String, u64>,
+    mended: BTreeMap<String, u64>,
+}
+
+impl Read {
+    pub(super) fn new(texts: &str) -> Self {
+        Self { texts: texts.to_owned(), ..Self::default() }
+    }
+
+    /// Counts a file.
+    pub(super) fn add(&mut self, tally: &Tally) {
+        let owned = |reasons: &BTreeMap<&'static str, u64>| -> BTreeMap<String, u64> {
+            reasons.iter().map(|(reason, rows)| ((*reason).to_owned(), *rows)).collect()
+        };
+        self.put_together(Read {
+            texts: String::new(),
+            files: 1,
+            bytes: tally.bytes,
+            read: tally.read,
+            kept: tally.kept,
+            dropped: owned(&tally.dropped),
+            mended: owned(&tally.mended),
+        });
+    }
+
+    fn put_together(&mut self, other: Read) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.read += other.read;
+        self.kept += other.kept;
+        for (sums, more) in [(&mut self.dropped, other.dropped), (&mut self.mended, other.mended)] {
+            for (reason, rows) in more.into_iter().filter(|(_, rows)| *rows > 0) {
+                *sums.entry(reason).or_default() += rows;
+            }
+        }
+    }
+}
+
+impl Told {
+    pub(super) fn push(&mut self, read: Read) {
+        self.texts.push(read);
+    }
+
+    /// Documents that were kept.
+    #[must_use]
+    pub(crate) fn kept(&self) -> u64 {
+        self.texts.iter().map(|sum| sum.kept).sum()
+    }
+
+    /// Reads what the parts in these folders left, and adds it up.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(crate) fn of_parts<'f>(folders: impl IntoIterator<Item = &'f Path>) -> anyhow::Result<Self> {
+        let mut all = Self::default();
+        for folder in folders {
+            let file = folder.join(FILE);
+            let text = std::fs::read(&file).with_context(|| file.display().to_string())?;
+            let part: Self = serde_json::from_slice(&text)
+                .with_context(|| format!("{} is not as it was written", file.display()))?;
+            for read in part.texts {
+                match all.texts.iter_mut().find(|sum| sum.texts == read.texts) {
+                    Some(sum) => sum.put_together(read),
+                    None => all.texts.push(read),
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Writes it beside what was made of a part.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let text = serde_json::to_vec_pretty(self)?;
+        Ok(base::whole::write_whole(&folder.join(FILE), &text)?)
+    }
+
+    /// Leaves it as facts.
+    pub(crate) fn record(&self, context: &Context) {
+        let (mut facts, mut dropped, mut fixed) = (Vec::new(), Vec::new(), Vec::new());
+        for Read { texts, files, bytes, read, kept, dropped: left_out, mended } in &self.texts {
+            facts.push(json!({"texts": texts, "files": files, "bytes": bytes, "read": read, "dropped": read - kept, "kept": kept}));
+            dropped.extend(
+                left_out
+                    .iter()
+                    .map(|(why, rows)| json!({"texts": texts, "dropped_because": why, "documents": rows})),
+            );
+            // What was not read as published is said, even if it stayed.
+            fixed.extend(
+                mended
+                    .iter()
+                    .map(|(why, rows)| json!({"texts": texts, "fixed_because": why, "documents": rows})),
+            );
+        }
+        context.record("corpus", facts);
+        context.record("dropped", dropped);
+        context.record("fixed", fixed);
+    }
+
+    /// Refuses a corpus of which nothing is kept of some name.
+    ///
+    /// # Errors
+    /// Names it, and why nothing is.
+    pub(crate) fn check(&self, corpus: &Corpus) -> anyhow::Result<()> {
+        let Some(Read { texts, files, read, dropped, .. }) = self.texts.iter().find(|sum| sum.kept == 0)
+        else {
+            return Ok(());
+        };
+        let why: Vec<_> = dropped.iter().map(|(reason, rows)| format!("{reason} {rows}")).collect();
+        anyhow::bail!(
+            "{} {texts:?}: none of {read} documents in {files} files is kept ({}); expected one at least: see whether these are the right files",
+            corpus.key,
+            why.join(", ")
+        )
+    }
+}
