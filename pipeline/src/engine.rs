@@ -41,6 +41,7 @@ pub(crate) mod share;
 pub(crate) mod stage;
 pub(crate) mod survey;
 mod testing;
+mod turn;
 pub(crate) mod verify;
 
 use std::num::NonZeroUsize;
@@ -50,6 +51,8 @@ use std::time::Duration;
 
 use base::cancel::CancelToken;
 use depot::Depot;
+use describe::Description;
+use digest::Digest;
 use error::Error;
 use fault::Faults;
 use graph::Graph;
@@ -144,6 +147,18 @@ impl Engine {
     fn claim(&self) -> Result<(), Error> {
         self.admitted()?;
         self.settings.origin.as_ref().map_or(Ok(()), |origin| origin.remember(&self.layout.origin()))
+    }
+
+    /// What tells these stages and their settings from others; not what they read.
+    fn settings_digest(&self) -> Result<Digest, Error> {
+        let described = self.graph.needed(&[])?.into_iter().map(|place| {
+            let stage = self.graph.stage(place);
+            let mut description = Description::new(stage.version());
+            stage.describe(&mut description);
+            (stage.name().to_owned(), description)
+        });
+        let text = serde_json::to_vec(&described.collect::<Vec<_>>());
+        text.map(|text| Digest::of(&text)).map_err(|error| Error::new(error.to_string()))
     }
 
     fn bench<'a>(&'a self, memo: &'a Memo) -> Bench<'a> {

@@ -35,6 +35,7 @@ mod parity_optim;
 mod parity_pmi;
 mod parity_samples;
 mod parity_transformers;
+mod parts;
 mod plan_run;
 mod python;
 mod query;

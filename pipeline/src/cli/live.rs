@@ -111,6 +111,7 @@ impl Observe for Live<'_> {
             event,
             Event::Fresh { .. }
                 | Event::Skipped { .. }
+                | Event::Waits { .. }
                 | Event::Away { .. }
                 | Event::Pushing { .. }
                 | Event::Pushed { .. }

@@ -94,6 +94,16 @@ impl Layout {
         self.out.join(".lock")
     }
 
+    /// The lock of a stage: held by whoever makes it, and by all who read what it made.
+    pub(crate) fn stage_lock(&self, stage: &str) -> PathBuf {
+        self.stage_locks().join(stage)
+    }
+
+    /// The folder of the locks of stages, there while somebody runs.
+    pub(crate) fn stage_locks(&self) -> PathBuf {
+        self.out.join(LOCKS)
+    }
+
     /// The remembered digests.
     pub(crate) fn memo(&self) -> PathBuf {
         self.cache().join("digests.json")
@@ -103,6 +113,14 @@ impl Layout {
     pub(crate) fn cache(&self) -> PathBuf {
         self.out.join(".cache")
     }
+}
+
+/// The folder of the locks of stages, in an output folder.
+const LOCKS: &str = ".locks";
+
+/// The lock under which lines are appended to a ledger beside other runs. No stage has such a name.
+pub(super) fn ledger_lock(ledger: &Path) -> PathBuf {
+    ledger.with_file_name(LOCKS).join(".ledger")
 }
 
 /// The stage to which the entry `name` of the folder of work folders, or of kept ones, belongs, and whether a work folder may be resumed.

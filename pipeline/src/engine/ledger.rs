@@ -5,9 +5,10 @@
 //! that a change which still reads as a line is found as well.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use base::cancel::CancelToken;
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -19,6 +20,8 @@ use super::explain::Reason;
 use super::fault::{Faults, Point, die};
 use super::folder::Output;
 use super::graph::is_name;
+use super::layout::ledger_lock;
+use super::lock::{For, Lock};
 
 /// The version of the line format; the column table is in docs/formats.md.
 pub(crate) const VERSION: u32 = 2;
@@ -94,6 +97,15 @@ pub(crate) struct Audit {
     pub torn: bool,
 }
 
+/// What other runs have appended.
+struct Appended {
+    lines: Vec<Line>,
+    /// Bytes of whole lines.
+    whole: u64,
+    /// Bytes of what follows them.
+    torn: u64,
+}
+
 #[derive(Deserialize)]
 struct Header {
     format: u32,
@@ -151,17 +163,25 @@ impl Ledger {
         self.lines.iter().rev().find(|line| line.stage == stage)
     }
 
-    /// Fails if the file is not as long as this process left it: a line appended then would follow a hole, or somebody else's.
+    /// Takes up the lines that other runs beside this one have appended. Fails if the file has otherwise changed: a line appended then would follow a hole.
     ///
     /// # Errors
-    /// When it is not, or the file system refuses.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// When it has, or the file system refuses.
+    pub(crate) fn catch_up(&mut self) -> Result<(), Error> {
         let found = match fs::metadata(&self.path) {
             Ok(data) => Some(data.len()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(cause) => return Err(Error::at(&self.path)(cause)),
         };
         if found.unwrap_or(0) == self.length {
+            return Ok(());
+        }
+        if found.is_some_and(|length| length > self.whole)
+            && let Some(lines) = self.appended()?
+        {
+            self.lines.extend(lines.lines);
+            self.whole += lines.whole;
+            self.length = self.whole + lines.torn;
             return Ok(());
         }
         let found = found.map_or("no file".to_owned(), |bytes| format!("{bytes} bytes"));
@@ -174,12 +194,33 @@ impl Ledger {
         )))
     }
 
+    /// What stands behind the lines that are known, if it is whole lines, and perhaps the beginning of one.
+    fn appended(&self) -> Result<Option<Appended>, Error> {
+        let read = |mut file: File| -> io::Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            file.seek(io::SeekFrom::Start(self.whole))?;
+            file.read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let bytes = File::open(&self.path).and_then(read).map_err(Error::at(&self.path))?;
+        let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1);
+        let texts = bytes[..whole].split_inclusive(|&b| b == b'\n');
+        let lines: Result<Vec<Line>, Damage> = texts.map(|text| parse(&text[..text.len() - 1])).collect();
+        let torn = &bytes[whole..];
+        Ok(lines.ok().filter(|_| is_torn(torn)).map(|lines| Appended {
+            lines,
+            whole: whole as u64,
+            torn: torn.len() as u64,
+        }))
+    }
+
     /// Appends a line and brings it safely to disk; cuts off a torn one before. On an error the file is as it was.
     ///
     /// # Errors
-    /// When it is not, or the file system refuses.
+    /// When it cannot be appended to, or the file system refuses.
     pub(crate) fn append(&mut self, line: Line, faults: &Faults) -> Result<(), Error> {
-        self.check()?;
+        let _alone = Lock::of_stage(&ledger_lock(&self.path), For::Making, &CancelToken::NEVER, &mut |_| ())?;
+        self.catch_up()?;
         let line = Line { format: VERSION, ..line };
         let path = self.path.clone();
         self.write(&line, faults).map_err(Error::at(&path))?;

@@ -15,6 +15,13 @@ pub(crate) enum Event<'a> {
         /// Its counters, to be read while it works.
         progress: &'a Progress,
     },
+    /// It waits for another run, which makes the stage `of` or reads what that made.
+    Waits {
+        stage: &'a str,
+        of: &'a str,
+        /// Such as `process 4711`.
+        holder: &'a str,
+    },
     /// It is up to date.
     Fresh {
         stage: &'a str,
@@ -114,6 +121,7 @@ impl Event<'_> {
             | Self::NotPulled { stage, .. }
             | Self::Pushed { stage, .. } => Some(stage),
             Self::Started { .. }
+            | Self::Waits { .. }
             | Self::Fresh { .. }
             | Self::Restored { .. }
             | Self::Skipped { .. }

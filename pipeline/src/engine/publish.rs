@@ -25,7 +25,7 @@ use super::ledger::{self, Ledger, Line};
 /// Refuses a place whose contents would be lost with the earlier artifact, and a ledger that could not be appended to, before the
 /// stage works for nothing.
 pub(super) fn check_place(stage: &str, layout: &Layout, ledger: &Mutex<Ledger>) -> anyhow::Result<()> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner).check()?;
+    ledger.lock().unwrap_or_else(PoisonError::into_inner).catch_up()?;
     let place = layout.artifact(stage);
     match fs::symlink_metadata(&place) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

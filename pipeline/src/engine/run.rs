@@ -2,28 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 use super::Engine;
 use super::depot::Access;
 use super::error::Error;
-use super::execute::{Records, Task, message, sweep};
+use super::execute::{Records, message, sweep};
 use super::explain::{Note, Reason};
 use super::failure;
-use super::judge::{Bench, Judgement, damage, judge};
+use super::judge::{Bench, Judgement};
 use super::kept::Store;
-use super::ledger::{Ledger, Line};
+use super::ledger::Ledger;
 use super::live;
-use super::lock::Lock;
-use super::memo::{Belief, Memo};
+use super::lock::{Company, Lock};
+use super::memo::Memo;
 use super::observe::{Event, Made, Observe};
 use super::outcome::{Outcome, Summary};
-use super::progress::Progress;
 use super::publish::recover;
-use super::restore::{Restore, Restored};
 use super::share::Shared;
-use super::stage::Stage;
 
 /// Whether stages are made that are neither here nor in the depot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +60,8 @@ impl Engine {
 
     fn work(&self, goals: &[String], observer: &dyn Observe, making: Making) -> Result<Summary, Error> {
         let needed = self.graph.needed(goals)?;
-        let _lock = Lock::take(&self.layout.lock())?;
+        let (mut lock, company) =
+            Lock::join(&self.layout.lock(), &self.settings_digest()?, &self.settings.cancel)?;
         if let Some(depot) = &self.settings.depot {
             // What only brings artifacts need not be allowed to write.
             let access = if making == Making::Yes { depot.access() } else { Access::Read };
@@ -71,20 +69,27 @@ impl Engine {
         }
         let ledger = Mutex::new(Ledger::read(&self.layout.ledger())?);
         self.claim()?;
-        for place in self.graph.needed(&[])? {
-            recover(self.graph.stage(place).name(), &self.layout, &self.settings, &ledger);
+        // What a run beside this one is about to finish is not to be tidied away.
+        if company == Company::Alone {
+            for place in self.graph.needed(&[])? {
+                recover(self.graph.stage(place).name(), &self.layout, &self.settings, &ledger);
+            }
+            sweep(&self.graph, &self.layout, &self.settings, &ledger);
+            live::sweep(&self.layout);
+            lock.share()?;
         }
-        sweep(&self.graph, &self.layout, &self.settings, &ledger);
-        live::sweep(&self.layout);
         let session = Session::new(self, goals, observer, making, ledger)?;
         let outcomes = session.schedule(&needed);
         // A memo that cannot be saved costs the next run some reading, nothing else.
         let _ = session.records.memo.save();
         session.trim(|_| true);
-        // These succeed only if nothing is left in them to resume or to restore.
-        let _ = std::fs::remove_dir(self.layout.works());
-        let _ = std::fs::remove_dir(self.layout.kept());
-        live::sweep(&self.layout);
+        if lock.is_last() {
+            // These succeed only if nothing is left in them to resume or to restore.
+            let _ = std::fs::remove_dir(self.layout.works());
+            let _ = std::fs::remove_dir(self.layout.kept());
+            let _ = std::fs::remove_dir_all(self.layout.stage_locks());
+            live::sweep(&self.layout);
+        }
         let name = |place| self.graph.stage(place).name().to_owned();
         Ok(Summary {
             outcomes: outcomes.into_iter().map(|(place, outcome)| (name(place), outcome)).collect(),
@@ -96,7 +101,7 @@ impl Engine {
 type Outcomes = BTreeMap<usize, Outcome>;
 
 /// How a stage's turn ended.
-enum Turn {
+pub(super) enum Turn {
     /// With an outcome.
     Over(Outcome),
     /// It did not begin: what it reads of the stages at these places is damaged.
@@ -175,8 +180,13 @@ impl Session<'_> {
             matches!(outcome, Fresh | Done(_) | Restored | Pulled | Away)
         };
         let there = |place: &usize| outcomes.get(place).is_some_and(done);
-        let at = waiting.iter().position(|&place| self.engine.graph.upstream(place).iter().all(there))?;
-        Some(waiting.remove(at))
+        let ready = |place: &usize| self.engine.graph.upstream(*place).iter().all(there);
+        let at = waiting.iter().position(ready)?;
+        // What somebody else makes is left to them as long as there is something else to do.
+        let free = |place: &usize| {
+            ready(place) && Lock::try_of_stage(&self.engine.layout.stage_lock(self.name(*place))).is_some()
+        };
+        Some(waiting.remove(waiting.iter().position(free).unwrap_or(at)))
     }
 
     /// Gives up the waiting stages that need a failed one. Stages wait in order, so one pass reaches all of them.
@@ -202,8 +212,10 @@ impl Session<'_> {
             Store::list(layout, &ledger).map(|store| store.excess(self.engine.settings.keep, &ledger, layout))
         };
         for kept in excess.into_iter().flatten().filter(|kept| over(&kept.stage)) {
-            // What cannot be removed takes up room; the next run tries again.
-            let _ = kept.discard(layout);
+            // What cannot be removed takes up room; the next run tries again. A run beside this one may want it back.
+            if let Some(_lock) = Lock::try_of_stage(&layout.stage_lock(&kept.stage)) {
+                let _ = kept.discard(layout);
+            }
         }
     }
 
@@ -227,7 +239,7 @@ impl Session<'_> {
     }
 
     /// Tells of a failure, or of an interruption if somebody asked for one.
-    fn failed(&self, place: usize, error: &anyhow::Error) -> Outcome {
+    pub(super) fn failed(&self, place: usize, error: &anyhow::Error) -> Outcome {
         let stage = self.name(place);
         if self.engine.settings.cancel.is_cancelled() {
             self.observer.event(&Event::Interrupted { stage });
@@ -249,84 +261,13 @@ impl Session<'_> {
         self.failed(place, &error)
     }
 
-    fn job(&self, place: usize, same: Vec<Note>) -> anyhow::Result<Turn> {
-        let cancel = &self.engine.settings.cancel;
-        let stage = self.engine.graph.stage(place);
-        let last = self.ledger().last(stage.name()).cloned();
-        let upstream = self.engine.graph.upstream(place).iter().map(|&up| self.name(up));
-        let here = |name: &str| self.ledger().last(name).map(|line| line.artifact);
-        let artifacts =
-            upstream.map(|name| (name.to_owned(), self.shared.artifact(name).or_else(|| here(name))));
-        let artifacts = artifacts.collect();
-        let bench = self.bench();
-        let mut judgement = judge(stage, last.as_ref(), &artifacts, &bench)?;
-        if !judgement.reasons.is_empty() {
-            // As with what is up to date, time stamps are trusted for what goes in, and everything that comes out is read.
-            let damaged = match self.restore(stage.name(), &judgement)? {
-                Restored::Yes(line) => {
-                    self.observer.event(&Event::Restored { line: &line });
-                    self.share(stage.name())?;
-                    return Ok(Turn::Over(Outcome::Restored));
-                }
-                Restored::Damaged(reason) => Some(reason),
-                Restored::Nothing => None,
-            };
-            if let Some(outcome) = self.had_elsewhere(stage.name(), judgement)? {
-                return Ok(Turn::Over(outcome));
-            }
-            // Time stamps are good enough to leave a stage alone, not for what goes into an artifact.
-            let reading = Bench { inputs: Belief::Reading, ..bench };
-            judgement = judge(stage, last.as_ref(), &artifacts, &reading)?;
-            if !judgement.reasons.is_empty() {
-                // First, where it is said even if only one reason is.
-                judgement.reasons.splice(0..0, damaged.into_iter().chain(self.shared.damage(stage.name())));
-            }
-        }
-        cancel.check()?;
-        if judgement.reasons.is_empty() {
-            judgement.notes.extend(same);
-            self.observer.event(&Event::Fresh { stage: stage.name(), notes: &judgement.notes });
-            self.share(stage.name())?;
-            return Ok(Turn::Over(Outcome::Fresh));
-        }
-        if self.making == Making::No {
-            return Err(self.not_there(&judgement).into());
-        }
-        let mut damaged = self.bring_upstream(place, &judgement)?;
-        cancel.check()?;
-        let elsewhere: BTreeSet<usize> = damaged.iter().map(|(up, _)| *up).collect();
-        damaged.extend(self.damaged(place).into_iter().filter(|(up, _)| !elsewhere.contains(up)));
-        cancel.check()?;
-        if !damaged.is_empty() {
-            return Ok(Turn::Damaged(damaged));
-        }
-        self.make(stage, last.as_ref(), &judgement)
-    }
-
-    /// Runs the stage, as judged.
-    fn make(&self, stage: &dyn Stage, last: Option<&Line>, judgement: &Judgement) -> anyhow::Result<Turn> {
-        let settings = &self.engine.settings;
-        let (cancel, faults) = (settings.cancel.clone(), settings.faults.clone());
-        let progress = Progress::new(stage.name(), cancel, faults, Arc::clone(&settings.clock));
-        let reasons = &judgement.reasons;
-        self.observer.event(&Event::Started { stage: stage.name(), reasons, progress: &progress });
-        let restart = settings.restart && self.is_asked(stage.name());
-        let task = Task { stage, layout: &self.engine.layout, settings, records: &self.records, restart };
-        let line = task.execute(judgement, &progress)?;
-        self.shared.made(stage.name());
-        let result = made(last, &line);
-        self.observer.event(&Event::Done { line: &line, progress: progress.snapshot(), result });
-        self.share(stage.name())?;
-        Ok(Turn::Over(Outcome::Done(result)))
-    }
-
     /// Whether the run was asked for this stage, not only for what reads it.
     pub(super) fn is_asked(&self, stage: &str) -> bool {
         self.goals.is_empty() || self.goals.iter().any(|goal| goal == stage)
     }
 
     /// What is said of a stage that was to be brought and is nowhere.
-    fn not_there(&self, judged: &Judgement) -> Error {
+    pub(super) fn not_there(&self, judged: &Judgement) -> Error {
         let place = self
             .engine
             .settings
@@ -339,24 +280,7 @@ impl Session<'_> {
         ))
     }
 
-    fn restore(&self, stage: &str, judgement: &Judgement) -> anyhow::Result<Restored> {
-        let (layout, settings, records) = (&self.engine.layout, &self.engine.settings, &self.records);
-        Restore { stage, layout, settings, records }.attempt(judgement)
-    }
-
-    /// What is damaged of the artifacts that the stage reads, each with the place of the stage that makes it: whatever this process
-    /// has not itself read or written is read and compared with the ledger.
-    fn damaged(&self, place: usize) -> Vec<(usize, Reason)> {
-        let reading = Bench { artifacts: Belief::Reading, ..self.bench() };
-        let of = |&up: &usize| {
-            let line = self.ledger().last(self.name(up)).cloned();
-            let found = line.map_or_else(Vec::new, |line| damage(&line, &reading));
-            found.into_iter().map(move |reason| (up, reason))
-        };
-        self.engine.graph.upstream(place).iter().flat_map(of).collect()
-    }
-
-    fn bench(&self) -> Bench<'_> {
+    pub(super) fn bench(&self) -> Bench<'_> {
         self.engine.bench(&self.records.memo)
     }
 
@@ -379,14 +303,11 @@ fn revive(place: usize, makers: &BTreeSet<usize>, waiting: &mut Vec<usize>, outc
     outcomes.retain(|place, _| !waiting.contains(place));
 }
 
-fn made(before: Option<&Line>, line: &Line) -> Made {
-    if before.is_some_and(|before| before.artifact == line.artifact) { Made::Same } else { Made::New }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::num::NonZeroUsize;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc::sync_channel;
     use std::time::Duration;

@@ -14,7 +14,7 @@ use super::fault::Point;
 use super::folder;
 use super::judge::Judgement;
 use super::ledger::{Ledger, Line};
-use super::lock::Lock;
+use super::lock::{For, Lock};
 use super::observe::{Event, Observe};
 use super::outcome::Outcome;
 use super::progress::Progress;
@@ -172,6 +172,7 @@ impl Session<'_> {
                 continue;
             }
             let Some(away) = away else { continue };
+            let _making = self.lock(up, place, For::Making)?;
             let brought = self.bring(depot, stage, &away).inspect_err(|error| {
                 self.observer.event(&Event::NotPulled { stage, why: &failure::text(error) });
             })?;

@@ -184,7 +184,7 @@ impl Watch {
 impl Observe for Watch {
     fn event(&self, event: &Event<'_>) {
         let text = match event {
-            Event::Started { .. } => return,
+            Event::Started { .. } | Event::Waits { .. } => return,
             Event::Fresh { stage, notes } => {
                 let notes: Vec<_> = notes.iter().map(|note| format!(": {note}")).collect();
                 format!("{stage} fresh{}", notes.concat())

@@ -9,6 +9,7 @@ mod names;
 pub(crate) mod of_texts;
 mod piece;
 pub(crate) mod placed;
+mod told;
 pub(crate) mod tools;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use anyhow::Context as _;
 use kg::split::Part;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tasks::maps::generators::{Counts, Limits};
+use tasks::maps::generators::Limits;
 use tasks::maps::hub;
 use tasks::maps::index::{Index, Options};
 use tasks::maps::write::{Target, Writer};
@@ -29,6 +30,8 @@ use text::ner::Filters;
 use text::phrase;
 
 use self::piece::Piece;
+use self::told::record;
+pub(super) use self::told::told;
 use self::tools::Tools;
 use super::LONGEST;
 use super::corpus::Corpus;
@@ -384,23 +387,4 @@ impl Stage for Mapping {
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
         super::triples::inspect_parquet(file)
     }
-}
-
-fn record(context: &Context, counts: &Counts, tokens: u64) {
-    let [samples, found] = told(counts, tokens);
-    context.record("samples", samples);
-    context.record("found", found);
-}
-
-/// What became of texts, and what was found in them.
-pub(super) fn told(counts: &Counts, tokens: u64) -> [serde_json::Value; 2] {
-    [
-        json!({"samples": counts.samples, "cut": counts.cut, "without_words": counts.without_words,
-               "words": counts.words.kept, "words_cut": counts.words.cut, "tokens": tokens}),
-        json!({"mentions": counts.mentions.kept, "mentions_cut": counts.mentions.cut,
-               "overlapping": counts.overlapping, "different_words": counts.different,
-               "with_relevance": counts.known, "term_pairs": counts.term_pairs,
-               "auxiliary_terms": counts.auxiliary.kept, "without_room": counts.auxiliary.cut,
-               "graph_pairs": counts.graph_pairs}),
-    ]
 }

@@ -101,6 +101,9 @@ fn value(event: &Event<'_>) -> Value {
         Event::Pushed { stage, bytes } => json!({"event": "pushed", "stage": stage, "bytes": bytes}),
         Event::Unshared { stage, error } => json!({"event": "unshared", "stage": stage, "error": error}),
         Event::Failed { stage, error } => json!({"event": "failed", "stage": stage, "error": error}),
+        Event::Waits { stage, of, holder } => {
+            json!({"event": "waits", "stage": stage, "of": of, "holder": holder})
+        }
         Event::Skipped { stage, because } => json!({"event": "skipped", "stage": stage, "because": because}),
         Event::Interrupted { stage } => json!({"event": "interrupted", "stage": stage}),
     }

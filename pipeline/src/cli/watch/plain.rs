@@ -67,6 +67,12 @@ pub(super) fn line(event: &Event<'_>, detail: Detail) -> String {
             format!("{stage}: here, but not in the depot: {error}: run again to put it there")
         }
         Event::Failed { stage, error } => format!("{stage}: failed: {error}"),
+        Event::Waits { stage, of, holder } if stage == of => {
+            format!("{stage}: waits: another engraft ({holder}) is at it")
+        }
+        Event::Waits { stage, of, holder } => {
+            format!("{stage}: waits: another engraft ({holder}) makes {of}, which it reads")
+        }
         Event::Skipped { stage, because } => format!("{stage}: skipped: {because} failed"),
         Event::Interrupted { stage } => format!("{stage}: interrupted"),
     }

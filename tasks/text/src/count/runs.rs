@@ -10,17 +10,18 @@ use base::cancel::CancelToken;
 
 use super::{Error, Room};
 
-/// So many runs are merged into one before there are more: each open one has a buffer. More than four threads share as many as four have, since
+/// So many runs are merged into a longer one before there are more of their kind: each open one has a buffer. More than four threads share as many as four have, since
 /// each run is an open file.
 const MOST_RUNS: usize = 48;
-/// Every thread may have as many all the same.
+/// Every thread may have as many all the same, and as many of each longer kind.
 const LEAST_RUNS: usize = 8;
 const BUFFER: usize = 1 << 16;
 
 /// Runs; each has every key once, in ascending order.
 #[derive(Debug)]
 pub(super) struct Runs {
-    files: Vec<File>,
+    /// Runs as they came, then those of so many of these, and so on: a key is written again as seldom as the number of kinds.
+    kinds: Vec<Vec<File>>,
     folder: PathBuf,
     cancel: CancelToken,
     most: usize,
@@ -30,7 +31,7 @@ impl Runs {
     /// None yet; those to come lie in the room's folder, without names.
     pub(super) fn new(room: &Room) -> Self {
         let most = (MOST_RUNS * 4 / room.threads.max(1)).clamp(LEAST_RUNS, MOST_RUNS);
-        Self { files: Vec::new(), folder: room.folder.clone(), cancel: room.cancel.clone(), most }
+        Self { kinds: Vec::new(), folder: room.folder.clone(), cancel: room.cancel.clone(), most }
     }
 
     /// Keeps a run. Keys must ascend.
@@ -43,26 +44,49 @@ impl Runs {
             self.cancel.check_at(keys)?;
             run.push(key, count).map_err(&refused)
         })?;
-        self.files.push(run.finish().map_err(&refused)?);
-        if self.files.len() >= self.most {
+        self.keep(0, run.finish().map_err(&refused)?);
+        for kind in 0.. {
+            let most = if kind == 0 { self.most } else { LEAST_RUNS };
+            if self.kinds.get(kind).is_none_or(|files| files.len() < most) {
+                break;
+            }
+            let full = std::mem::take(&mut self.kinds[kind]);
             let mut run = Writing::new(&self.folder).map_err(&refused)?;
-            self.merge(|key, count| run.push(key, count).map_err(&refused))?;
-            self.files.push(run.finish().map_err(&refused)?);
+            self.add_up(full, |key, count| run.push(key, count).map_err(&refused))?;
+            self.keep(kind + 1, run.finish().map_err(&refused)?);
         }
         Ok(())
     }
 
+    fn keep(&mut self, kind: usize, run: File) {
+        if self.kinds.len() <= kind {
+            self.kinds.resize_with(kind + 1, Vec::new);
+        }
+        self.kinds[kind].push(run);
+    }
+
     /// Takes over the runs of another.
     pub(super) fn append(&mut self, other: Self) {
-        self.files.extend(other.files);
+        for (kind, files) in other.kinds.into_iter().enumerate() {
+            files.into_iter().for_each(|file| self.keep(kind, file));
+        }
     }
 
     /// Hands each key to `take` with the sum of its counts, in ascending order.
-    pub(super) fn merge(&mut self, mut take: impl FnMut(u64, u64) -> Result<(), Error>) -> Result<(), Error> {
+    pub(super) fn merge(&mut self, take: impl FnMut(u64, u64) -> Result<(), Error>) -> Result<(), Error> {
+        let files = std::mem::take(&mut self.kinds).into_iter().flatten().collect();
+        self.add_up(files, take)
+    }
+
+    fn add_up(
+        &self,
+        files: Vec<File>,
+        mut take: impl FnMut(u64, u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let refused = Error::temporary(&self.folder);
-        let mut open: Vec<Reading> = Vec::with_capacity(self.files.len());
-        let mut heap = BinaryHeap::with_capacity(self.files.len());
-        for file in self.files.drain(..) {
+        let mut open: Vec<Reading> = Vec::with_capacity(files.len());
+        let mut heap = BinaryHeap::with_capacity(files.len());
+        for file in files {
             let mut reading = Reading::new(file).map_err(&refused)?;
             if let Some((key, count)) = reading.next().map_err(&refused)? {
                 heap.push(Reverse((key, open.len(), count)));
@@ -195,7 +219,7 @@ mod tests {
             )
             .unwrap();
         }
-        assert!(runs.files.len() < MOST_RUNS);
+        assert_eq!(runs.kinds.iter().map(Vec::len).collect::<Vec<_>>(), [200 % MOST_RUNS, 200 / MOST_RUNS]);
         let all = merged(runs);
         assert!(all.is_sorted());
         assert_eq!(all.iter().filter(|(key, _)| *key < 7).map(|(_, count)| count).sum::<u64>(), 200);

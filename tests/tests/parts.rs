@@ -1,0 +1,185 @@
+//! A corpus in parts: the same bytes as in one piece, made by one process or several in one output folder, whatever dies on the way.
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use engraft_tests::server::{Manner, Server};
+use engraft_tests::{Engraft, assert_same, below, names_below};
+use serde_json::Value;
+
+/// Texts in files, and a config that counts and maps them.
+struct Corpus {
+    dir: tempfile::TempDir,
+}
+
+impl Corpus {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let world = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/world-maps.toml");
+        let made = dir.path().join("made");
+        Engraft::plain(&["run", "world"], &made).arg("--config").arg(&world).set("world.scale=0.3").ok();
+        fs::create_dir(dir.path().join("texts")).unwrap();
+        let corpus = Self { dir };
+        // Files of many sizes, one of them without a document.
+        let texts = below(&made.join("world/text"), |name| name.ends_with(".txt"));
+        let text = String::from_utf8(texts.into_values().flatten().collect()).unwrap();
+        let paragraphs: Vec<&str> = text.split("\n\n").collect();
+        for (number, some) in paragraphs.chunks(paragraphs.len() / 7).enumerate() {
+            corpus.write(
+                &format!("{number}.txt"),
+                &some[..some.len().saturating_sub(number).max(1)].join("\n\n"),
+            );
+        }
+        corpus.write("empty.txt", "\n");
+        corpus
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        base::whole::write_whole(&self.at("texts").join(name), text.as_bytes()).unwrap();
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn run(&self, goals: &[&str], out: &str) -> Engraft {
+        let world = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/world-maps.toml");
+        let texts = self.at("texts");
+        let corpus = format!(
+            "corpus.texts=[{{ name = \"notes\", paths = [{texts:?}], format.text = \"paragraph\" }}]"
+        );
+        let run = Engraft::plain(&[&["run"], goals].concat(), &self.at(out)).arg("--config").arg(&world);
+        run.set("world.scale=0.3").set("maps.items_per_group=7").set(&corpus)
+    }
+
+    fn parts(&self, goals: &[&str], out: &str) -> Engraft {
+        self.run(goals, out).set("corpus.parts.bytes=\"20kB\"")
+    }
+
+    fn assert_whole(&self, out: &str, when: &str) {
+        for stage in ["counts", "pmi", "maps"] {
+            let [whole, parts] = ["whole", out].map(|out| below(&self.at(out).join(stage), |_| true));
+            assert!(!whole.is_empty());
+            assert_same(&whole, &parts, &format!("{stage}: {when}"));
+        }
+    }
+}
+
+#[test]
+fn parts_give_the_bytes_of_the_whole_and_only_those_that_change_are_made_again() {
+    let corpus = Corpus::new();
+    corpus.run(&["maps"], "whole").ok();
+    corpus.parts(&["maps"], "parts").ok();
+    corpus.assert_whole("parts", "in parts");
+    let told = |out: &str, stage: &str| -> Value {
+        let lines = engraft_tests::json_lines(corpus.at(out).join("ledger.jsonl"));
+        lines.iter().rfind(|line| line["stage"] == stage).unwrap()["facts"].clone()
+    };
+    for (stage, facts) in [
+        ("counts", &["corpus", "dropped", "fixed", "counts"][..]),
+        ("maps", &["corpus", "dropped", "fixed", "samples", "found"]),
+    ] {
+        for fact in facts {
+            assert_eq!(told("whole", stage)[fact], told("parts", stage)[fact], "{stage}: {fact}");
+        }
+    }
+    let stages = names_below(&corpus.at("parts"));
+    assert!(stages.iter().filter(|name| name.ends_with("texts.json")).count() > 6, "{stages:?}");
+    // The last part, and what joins.
+    corpus.write("zz.txt", "Fever and cough.\n\nA cough.");
+    let again = corpus.parts(&["counts"], "parts").ok();
+    assert!(again.starts_with("2 ran,"), "{again}");
+    // Neither the size of parts nor that there are any is part of what is counted.
+    corpus.run(&["maps"], "whole").ok();
+    corpus.parts(&["maps"], "parts").set("corpus.parts.bytes=\"1MB\"").ok();
+    corpus.assert_whole("parts", "one large part");
+}
+
+#[test]
+fn processes_share_a_folder_and_a_killed_one_costs_only_its_part() {
+    let corpus = Corpus::new();
+    corpus.run(&["maps"], "whole").ok();
+    // What all of them read.
+    corpus.parts(&["triples", "vocabulary"], "shared").ok();
+    let killed = corpus.parts(&["maps"], "shared").kill_at("counts.part-0002:synced").start();
+    let killed = killed.once_it_says("counts.part-0002: started");
+    let others: Vec<_> = (0..3).map(|_| corpus.parts(&["maps"], "shared").start()).collect();
+    assert_ne!(killed.wait().code(), Some(0));
+    for other in others {
+        let ran = other.wait();
+        assert_eq!(ran.code(), Some(0), "{}", ran.text());
+    }
+    corpus.assert_whole("shared", "four processes, one of which died");
+    let lines = engraft_tests::json_lines(corpus.at("shared/ledger.jsonl"));
+    let mut stages: Vec<&str> = lines.iter().map(|line| line["stage"].as_str().unwrap()).collect();
+    stages.sort_unstable();
+    let all = stages.len();
+    stages.dedup();
+    assert_eq!(stages.len(), all, "no stage was made twice");
+    let left = names_below(&corpus.at("shared"));
+    assert!(left.iter().all(|name| !name.starts_with(".locks") && !name.starts_with(".work")), "{left:?}");
+}
+
+#[test]
+fn a_run_of_other_settings_does_not_join() {
+    let corpus = Corpus::new();
+    let running = corpus.parts(&["maps"], "out").start().once_it_says("maps.part-0001: started");
+    let other = corpus.parts(&["maps"], "out").set("pmi.min_count=9").output();
+    assert!(other.code() == Some(2) && other.text().contains("with other settings"), "{}", other.text());
+    assert_eq!(running.wait().code(), Some(0));
+}
+
+#[test]
+fn a_part_reads_its_own_files_from_a_server_and_no_others() {
+    let corpus = Corpus::new();
+    let server = Server::start().unwrap();
+    let mut urls = Vec::new();
+    for number in 0..4 {
+        let name = format!("{number}.txt");
+        let text = fs::read(corpus.at("texts").join(&name)).unwrap();
+        server.put(&format!("/{name}"), &text, Some("e"), Manner::Full);
+        urls.push(server.url(&format!("/{name}")));
+    }
+    let config = corpus.at("remote.toml");
+    let vocabulary = corpus.at("vocab.txt");
+    base::whole::write_whole(&vocabulary, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n").unwrap();
+    let text = format!(
+        "version = 5\nvocabulary.file = {vocabulary:?}\n[corpus]\nparts.bytes = \"1kB\"\ntexts = [{{ name = \"notes\", paths = {urls:?}, format.text = \"paragraph\" }}]\n[counts]\n"
+    );
+    base::whole::write_whole(&config, text.as_bytes()).unwrap();
+    let run = |stage: &str, out: &str| {
+        let cache = corpus.at(&format!("{out}-cache"));
+        Engraft::plain(&["run", stage], &corpus.at(out))
+            .arg("--config")
+            .arg(&config)
+            .arg("--cache")
+            .arg(cache)
+    };
+    run("counts.part-0003", "third").ok();
+    let fetched = || {
+        let requests = server.requests();
+        [0, 1, 2, 3].map(|number| {
+            let target = format!("/{number}.txt");
+            requests.iter().any(|request| request.method == "GET" && request.target == target)
+        })
+    };
+    assert_eq!(fetched(), [false, false, true, false]);
+    run("counts", "all").ok();
+    assert_eq!(fetched(), [true; 4]);
+}
+
+#[test]
+fn what_cannot_be_cut_is_refused_with_the_remedy() {
+    let corpus = Corpus::new();
+    let world = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/world-maps.toml");
+    let in_world = Engraft::plain(&["plan", "counts"], &corpus.at("out")).arg("--config").arg(&world);
+    let refused = in_world.set("corpus.parts.bytes=\"1MB\"").output().text();
+    assert!(refused.contains("make the world first, in another output folder"), "{refused}");
+    for (set, says) in [
+        ("corpus.parts.bytes=\"0B\"", "corpus.parts.bytes is 0"),
+        ("counts.shard=\"1/2\"", "counts.shard counts some of the documents"),
+        ("corpus.texts.0.paths=[\"/nowhere/to/be/found\"]", "must be there when stages are planned"),
+    ] {
+        let refused = corpus.parts(&["counts"], "out").set(set).output();
+        assert!(refused.code() == Some(2) && refused.text().contains(says), "{set}: {}", refused.text());
+    }
+}
