@@ -104,6 +104,11 @@ bench-maps DATA GLOVE PYTHON="python3" OUT="out/bench-maps":
     {{PYTHON}} benches/maps.py target/release/bench {{DATA}} --glove {{GLOVE}} --out {{OUT}}
     {{PYTHON}} benches/tag.py target/release/bench {{DATA}}
 
+# Stages without a peer, one by one with one thread, whose rates docs/scale.md needs (DATA has hsdn/, mesh/, medquad/, hoc/, bc5cdr/ and pubmedqa/).
+bench-stages DATA PYTHON="python3" OUT="out/bench-stages":
+    cargo build --release
+    {{PYTHON}} benches/stages.py target/release/engraft {{DATA}} --out {{OUT}}
+
 # Training steps of the encoder beside PyTorch on the CPU, in one run (PYTHON needs torch; best on a machine that does nothing else).
 bench-model PYTHON="python3":
     cargo build --release --workspace --bin bench

@@ -1,0 +1,132 @@
+"""Stages that docs/scale.md needs and no other benchmark times, each as a process of its own with one thread.
+
+Usage: stages.py ENGRAFT DATA [--shards N] [--scale S] [--out OUT]
+ENGRAFT is the binary; DATA has hsdn/, mesh/, medquad/, hoc/, bc5cdr/ and pubmedqa/ as published (configs/kam-maps.toml). The corpus is counted whole and in N
+shards (8), which are merged; the script fails unless the merged counts are the same bytes. The vocabulary is trained on the corpus as benches/maps.py reads it;
+the split is that of the world at scale S (60), 80, 10 and 10 percent. Seconds are of the processor, so that other work on the machine counts little, and
+include the start of the process and the digests of what is read. Prints tables in Markdown. Python's standard library is enough.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from maps import table, texts
+
+ROOT = Path(__file__).resolve().parent.parent
+parser = argparse.ArgumentParser()
+parser.add_argument("engraft", type=Path)
+parser.add_argument("data", type=Path)
+parser.add_argument("--shards", type=int, default=8)
+parser.add_argument("--scale", type=float, default=60.0)
+parser.add_argument("--out", type=Path)
+given = parser.parse_args()
+engraft, data = given.engraft.resolve(), given.data.resolve()
+work = (given.out or Path(tempfile.mkdtemp(prefix="engraft-stages-"))).resolve()
+work.mkdir(parents=True, exist_ok=True)
+kam = ["--config", ROOT / "configs/kam-maps.toml", "--data", data]
+world = ["--set", f"world.scale={given.scale:g}", "--set", "split.parts.ratio.train=0.8"]
+
+
+def run(stage, out, *options):
+    """Processor seconds and peak MiB of a stage whose inputs are there or made with it."""
+    command = [engraft, "run", stage, "--jobs", "1", "--out", work / out, *options]
+    with tempfile.TemporaryFile() as said:
+        child = subprocess.Popen([str(word) for word in command], stdout=said, stderr=said)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            said.seek(0)
+            sys.exit(f"{command} failed: {said.read().decode()}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def read(folder):
+    return json.loads((work / folder / "index.json").read_text(encoding="utf-8"))
+
+
+def size(folder):
+    return sum(file.stat().st_size for file in (work / folder).rglob("*") if file.is_file())
+
+
+def facts(out, stage):
+    lines = (work / out / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    return [line for line in map(json.loads, lines) if line["stage"] == stage][-1]["facts"]
+
+
+before = os.getloadavg()[0]
+text = "".join(" ".join(one.split()) + "\n" for one in texts(data)).encode()
+(work / "text").mkdir(exist_ok=True)
+(work / "text/corpus.txt").write_bytes(text)
+
+rows = []
+
+
+def measured(name, what, amount, cost, written):
+    processor, peak = cost
+    rows.append([name, f"{amount:,}", what, f"{processor:.1f}", f"{amount / processor:,.0f}", f"{peak:,.0f}", f"{written / 1e6:.2f}"])
+
+
+cost = run("counts", "whole", *kam)
+counts = read("whole/counts")
+measured("`counts`", "words", counts["occurrences"], cost, size("whole/counts"))
+
+parts, folders = [], []
+for number in range(1, given.shards + 1):
+    run("counts", f"shard-{number}", *kam, "--set", f"counts.shard={number}/{given.shards}")
+    parts.append(read(f"shard-{number}/counts"))
+    folders.append(str(work / f"shard-{number}/counts"))
+cost = run("counts", "merged", "--set", f"counts.merge={folders}")
+for name in ("words", "pairs", "adjacent"):
+    one, other = (work / out / f"counts/{name}.parquet" for out in ("whole", "merged"))
+    if one.read_bytes() != other.read_bytes():
+        sys.exit(f"{name}.parquet: merged counts differ from those of the whole corpus")
+pairs = sum(part["pairs"]["rows"] + part["adjacent"]["rows"] for part in parts)
+measured(f"`counts`, {given.shards} shards merged", "pairs read", pairs, cost, size("merged/counts"))
+
+run("triples", "whole", *kam)
+run("vocabulary", "whole", *kam)
+cost = run("pmi", "whole", *kam)
+pmi = read("whole/pmi")
+measured("`pmi`", "pairs read", counts["pairs"]["rows"], cost, size("whole/pmi"))
+cost = run("maps", "whole", *kam)
+samples = read("whole/maps")["texts"]["train"]["samples"]
+measured("`maps`", "samples", samples, cost, size("whole/maps"))
+
+trained = ["--set", f'vocabulary.train={{size = 30000, text = ["{work}/text"]}}']
+run("triples", "trained", *kam, *trained)
+cost = run("vocabulary", "trained", *kam, *trained)
+measured("`vocabulary`, trained on text", "bytes of text", len(text), cost, size("trained/vocabulary"))
+
+run("triples", "world", *world)
+cost = run("split", "world", *world)
+triples = sum(facts("world", "split")["triples"][part] for part in ("train", "valid", "test"))
+measured("`split`, the world", "triples", triples, cost, size("world/split"))
+
+print("The corpus of `configs/kam-maps.toml`:\n")
+mean = sum(part["distinct"] for part in parts) / len(parts), sum(part["pairs"]["rows"] for part in parts) / len(parts)
+occurrences = sum(part["occurrences"] for part in parts) / len(parts)
+# About as BERT's basic tokenizer splits.
+basic = len(re.findall(r"\w+|[^\w\s]", text.decode()))
+table(["", "whole", f"mean of {given.shards} shards"], [
+    ["words and punctuation marks", f"{counts['occurrences']:,}", f"{occurrences:,.0f}"],
+    ["sentences", f"{counts['segments']:,}", ""],
+    ["words and punctuation marks a sentence", f"{counts['occurrences'] / counts['segments']:.1f}", ""],
+    ["distinct words", f"{counts['distinct']:,}", f"{mean[0]:,.0f}"],
+    ["pairs", f"{counts['pairs']['rows']:,}", f"{mean[1]:,.0f}"],
+    ["adjacent pairs", f"{counts['adjacent']['rows']:,}", f"{sum(part['adjacent']['rows'] for part in parts) / len(parts):,.0f}"],
+    ["words with scores (20 times and more)", f"{pmi['words']['kept']:,}", ""],
+    ["pairs with scores", f"{pmi['pairs']['kept']:,}", ""],
+    ["bytes of text a word or punctuation mark", f"{len(text) / basic:.2f}", ""],
+    ["text, by gzip, of its size", f"{len(gzip.compress(text, 6)) / len(text):.3f}", ""],
+])
+print("Processor seconds with one thread:\n")
+table(["stage", "input", "unit", "processor seconds", "per second of one core", "peak MiB", "written, MB"], rows)
+print(f"{os.cpu_count()} cores, {platform.system()}; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; one run each; Python {platform.python_version()}.")
