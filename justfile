@@ -109,6 +109,10 @@ bench-stages DATA PYTHON="python3" OUT="out/bench-stages":
     cargo build --release
     {{PYTHON}} benches/stages.py target/release/engraft {{DATA}} --out {{OUT}}
 
+# The tables of docs/scale.md from the rates of docs/benchmarks.md; `just scale --write docs/scale.md` puts them there.
+scale *ARGS:
+    python3 benches/scale.py {{ARGS}}
+
 # Training steps of the encoder beside PyTorch on the CPU, in one run (PYTHON needs torch; best on a machine that does nothing else).
 bench-model PYTHON="python3":
     cargo build --release --workspace --bin bench

@@ -17,15 +17,21 @@ use tasks::stream::schedule::Schedule;
 use tasks::stream::steps::{Config, Shards, Worker};
 use tasks::stream::window::Ahead;
 
-/// Runs a script over shards of the world with an interpreter that a variable names.
-fn run(interpreter: &str, script: &str, arguments: &dyn Fn(&Path) -> Vec<OsString>) {
+/// The interpreter that a variable names.
+fn interpreter(variable: &str) -> Option<OsString> {
     #[expect(clippy::disallowed_methods, reason = "the interpreter is the test's one setting")]
-    let Some(python) = std::env::var_os(interpreter) else {
+    let python = std::env::var_os(variable);
+    if python.is_none() {
         skipped(&format!(
-            "{interpreter} names no Python (tests/python/requirements.txt, requirements-torch.txt)"
+            "{variable} names no Python (tests/python/requirements.txt, requirements-torch.txt)"
         ));
-        return;
-    };
+    }
+    python
+}
+
+/// Runs a script over shards of the world with an interpreter that a variable names.
+fn run(variable: &str, script: &str, arguments: &dyn Fn(&Path) -> Vec<OsString>) {
+    let Some(python) = interpreter(variable) else { return };
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     Engraft::small(&["run", "shards"], &out).ok();
@@ -77,4 +83,15 @@ fn a_distributed_training_is_killed_and_goes_on_with_other_processes() {
 #[test]
 fn loaders_of_pytorch_lose_and_repeat_nothing() {
     run("ENGRAFT_TORCH", "torch_stream.py", &|_| vec![]);
+}
+
+#[test]
+fn the_tables_of_the_docs_on_scale_are_those_that_the_script_computes() {
+    let Some(python) = interpreter("ENGRAFT_PYTHON") else { return };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut command = Command::new(python);
+    command.arg(root.join("benches/scale.py")).arg("--check").arg(root.join("docs/scale.md"));
+    let ran = command.output().unwrap();
+    let said = [ran.stdout, ran.stderr].concat();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&said));
 }
