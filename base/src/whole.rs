@@ -81,16 +81,44 @@ pub fn exchange(new: &Path, place: &Path) -> Result<(), (PathBuf, io::Error)> {
     if !place.exists() {
         fs::rename(new, place).map_err(at(place))?;
     } else if renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE).is_err() {
-        let aside = aside(new);
-        match fs::remove_dir_all(&aside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err((aside, error)),
-            _ => {}
-        }
-        fs::rename(place, &aside).map_err(at(place))?;
-        fs::rename(new, place).map_err(at(place))?;
-        fs::rename(&aside, new).map_err(at(&aside))?;
+        return exchange_by_renames(new, place, &mut |_| ());
     }
     sync_folder(folder(place)).map_err(at(folder(place)))
+}
+
+/// A moment within [`exchange_by_renames`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Between {
+    /// The old folder is aside, and nothing at its place.
+    Aside,
+    /// The new folder is in place, the old one still aside.
+    Placed,
+}
+
+/// What [`exchange`] does where the file system has no exchange in one step: three renames. `at` is told of the moments between them.
+///
+/// # Errors
+/// As [`exchange`].
+pub fn exchange_by_renames(
+    new: &Path,
+    place: &Path,
+    at: &mut dyn FnMut(Between),
+) -> Result<(), (PathBuf, io::Error)> {
+    let refused = |path: &Path| {
+        let path = path.to_owned();
+        move |cause| (path, cause)
+    };
+    let aside = aside(new);
+    match fs::remove_dir_all(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err((aside, error)),
+        _ => {}
+    }
+    fs::rename(place, &aside).map_err(refused(place))?;
+    at(Between::Aside);
+    fs::rename(new, place).map_err(refused(place))?;
+    at(Between::Placed);
+    fs::rename(&aside, new).map_err(refused(&aside))?;
+    sync_folder(folder(place)).map_err(refused(folder(place)))
 }
 
 /// Where [`exchange`] leaves the old folder if a crash comes between its steps.

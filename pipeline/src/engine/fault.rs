@@ -20,6 +20,10 @@ pub(crate) enum Point {
     Synced,
     /// The new artifact (or one that is restored) is on its way, the old one in place.
     Moved,
+    /// Without an exchange in one step: the old artifact is moved away, and none in place.
+    Aside,
+    /// Without one: the new artifact is in place, the old one not yet where the exchange leaves it.
+    Placed,
     /// The new artifact is in place, the old one not yet kept or removed.
     Swapped,
     /// The ledger does not know the new artifact yet.
@@ -41,7 +45,7 @@ pub(crate) enum Point {
 }
 
 impl Point {
-    /// Every point, in the order in which a run passes them.
+    /// Every point that each run passes, in the order in which a run passes them.
     pub(crate) const ALL: [Self; 10] = [
         Self::Start,
         Self::Working,
@@ -58,6 +62,9 @@ impl Point {
     /// Those that a stage passes whose artifact is shared.
     pub(crate) const SHARING: [Self; 4] = [Self::Pulled, Self::Blob, Self::Blobs, Self::Shared];
 
+    /// Those that an artifact passes on a file system without an exchange in one step, which dying there supposes.
+    pub(crate) const RENAMING: [Self; 2] = [Self::Aside, Self::Placed];
+
     /// Those that an artifact passes which is restored.
     #[cfg(test)]
     pub(crate) const RESTORING: [Self; 6] =
@@ -65,7 +72,7 @@ impl Point {
 
     /// Those of both kinds.
     fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(Self::SHARING)
+        Self::ALL.into_iter().chain(Self::RENAMING).chain(Self::SHARING)
     }
 
     fn name(self) -> &'static str {
@@ -75,6 +82,8 @@ impl Point {
             Self::Written => "written",
             Self::Synced => "synced",
             Self::Moved => "moved",
+            Self::Aside => "aside",
+            Self::Placed => "placed",
             Self::Swapped => "swapped",
             Self::BeforeLedger => "before-ledger",
             Self::TornLedger => "torn-ledger",
@@ -110,6 +119,11 @@ impl Faults {
     /// Die nowhere.
     pub(crate) fn none() -> Self {
         Self(None)
+    }
+
+    /// Whether the process is to die while the artifact of the stage is exchanged by renames.
+    pub(super) fn renames(&self, stage: &str) -> bool {
+        self.0.as_ref().is_some_and(|fault| fault.stage == stage && Point::RENAMING.contains(&fault.point))
     }
 
     /// Dies if this is the place.

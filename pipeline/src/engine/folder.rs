@@ -6,11 +6,12 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use base::cancel::CancelToken;
-use base::whole::exchange;
+use base::whole::{Between, exchange, exchange_by_renames};
 use serde::{Deserialize, Serialize};
 
 use super::digest::{Digest, each};
 use super::error::Error;
+use super::fault::{Faults, Point};
 use super::memo::{Known, Stamp};
 
 /// One file of an artifact.
@@ -141,6 +142,26 @@ pub(crate) fn digest(outputs: &[Output]) -> Digest {
 /// When the file system refuses, or the folder holds what no artifact may hold.
 pub(crate) fn swap(new: &Path, place: &Path) -> Result<(), Error> {
     exchange(new, place).map_err(|(path, cause)| Error::at(&path)(cause))
+}
+
+/// The same for the artifact of `stage`, dying where `faults` says.
+///
+/// # Errors
+/// As [`swap`].
+pub(super) fn swap_in(new: &Path, place: &Path, stage: &str, faults: &Faults) -> Result<(), Error> {
+    if !faults.renames(stage) || !place.exists() {
+        return swap(new, place);
+    }
+    let mut at = |between| {
+        faults.pass(
+            stage,
+            match between {
+                Between::Aside => Point::Aside,
+                Between::Placed => Point::Placed,
+            },
+        );
+    };
+    exchange_by_renames(new, place, &mut at).map_err(|(path, cause)| Error::at(&path)(cause))
 }
 
 /// Removes the folder and everything in it; one that is not there is no error.

@@ -84,7 +84,7 @@ impl Finished<'_> {
         folder::remove(&done)?;
         fs::rename(self.work, &done).map_err(Error::at(&done))?;
         settings.faults.pass(stage, Point::Moved);
-        folder::swap(&done, &place)?;
+        folder::swap_in(&done, &place, stage, &settings.faults)?;
         folder::sync(layout.out())?;
         settings.faults.pass(stage, Point::Swapped);
         settings.faults.pass(stage, Point::BeforeLedger);
