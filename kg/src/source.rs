@@ -18,6 +18,7 @@ mod same;
 mod separated;
 pub mod triples;
 pub mod umls;
+mod warnings;
 mod xml;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -37,7 +37,7 @@ pub enum Ambiguous {
 
 /// How statements become one graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Policy {
     /// What to do with statements of a relation whose inverse is known.
     pub inverses: Inverses,
@@ -48,6 +48,12 @@ pub struct Policy {
     /// Namespaces of keys (what stands before `:`), the preferred one first: where a name fits one entity in each of two, it
     /// means that of the earlier.
     pub namespaces: Vec<String>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::standard()
+    }
 }
 
 impl Policy {

@@ -10,6 +10,8 @@ use base::gz::{self, Packing};
 use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
+use super::Source;
+
 /// A location: a file or folder as a config names it, which the reader of the config resolves.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
@@ -198,6 +200,30 @@ pub fn locate(folder: &Path, name: &str) -> Result<Option<Vec<PathBuf>>, ReadErr
         return Err(ReadError::new(&part(missing), found, "all from .aa.gz on", "fetch it"));
     }
     Ok((!parts.is_empty()).then(|| parts.into_iter().map(part).collect()))
+}
+
+/// The files of a source that lie on this machine, where its options name them. What is named and is not there is told by who opens it.
+///
+/// # Errors
+/// When a folder of a release cannot be listed, or lacks a part in the middle.
+pub fn on_disk(source: &dyn Source) -> Result<BTreeMap<String, Found>, ReadError> {
+    let mut found = BTreeMap::new();
+    for Slot { key, location, members } in source.slots() {
+        let named = PathBuf::from(&location.0);
+        for member in members {
+            let label = named.join(member.name);
+            let paths = match member.form {
+                Form::Release if named.is_dir() => locate(&named, member.name)?,
+                Form::Release | Form::Plain => label.exists().then(|| vec![label.clone()]),
+            };
+            let paths = paths.or_else(|| member.needed.then(|| vec![label.clone()]));
+            found.extend(paths.map(|paths| (format!("{key}/{}", member.name), Found { label, paths })));
+        }
+        if members.is_empty() {
+            found.insert(key, Found { label: named.clone(), paths: vec![named] });
+        }
+    }
+    Ok(found)
 }
 
 /// What a file of a release may be called in a folder that cannot be listed, the parts in their order.

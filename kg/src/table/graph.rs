@@ -47,6 +47,12 @@ impl Graph {
         &self.parts.entities
     }
 
+    /// The entities alone, by their ids.
+    #[must_use]
+    pub fn into_entities(self) -> Vec<Entity> {
+        self.parts.entities
+    }
+
     /// The relations; relation `id` stands at `id.index()`.
     #[must_use]
     pub fn relations(&self) -> &[Relation] {

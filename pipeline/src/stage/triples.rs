@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use base::funnel::Tally;
 use base::whole::write_whole;
 use kg::canon;
-use kg::source::{Config as Sources, Entry, Funnel, Report, SourceReport};
+use kg::source::{Config as Sources, Funnel, Report, SourceReport};
 use kg::table::{Builder, Graph};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde::{Deserialize, Serialize};
@@ -141,10 +141,12 @@ impl Stage for Triples {
         context.check()?;
         let (mut read, mut notes) = (Vec::new(), Vec::new());
         for SourceReport { funnel, notes: noted, naming } in reports {
-            if let Some(nothing) = nothing_kept(&funnel) {
+            if let Some(nothing) = funnel.nothing_kept() {
                 context.warn(nothing);
             }
-            left_out(context, &funnel);
+            for warning in funnel.left_out() {
+                context.warn(warning);
+            }
             for warning in naming.map(|naming| naming.settle(&canon)).transpose()?.unwrap_or_default() {
                 context.warn(warning);
             }
@@ -156,13 +158,13 @@ impl Stage for Triples {
             merged.triples > 0,
             "the graph has no triple: {}; expected one at least: see whether these are the right files, and what the sources' settings leave out",
             read.iter()
-                .filter_map(nothing_kept)
+                .filter_map(Funnel::nothing_kept)
                 .chain(read.iter().all(|of| of.triples.kept > 0).then(|| "merging kept none".to_owned()))
                 .collect::<Vec<_>>()
                 .join("; "),
         );
         canon.write(context.out())?;
-        for warning in unknown_relations(&merged, &self.config.declared, &self.sources) {
+        for warning in self.sources.unstated(&merged, &self.config.declared) {
             context.warn(warning);
         }
         drop(canon);
@@ -176,71 +178,6 @@ impl Stage for Triples {
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
         inspect_parquet(file)
     }
-}
-
-/// Rows that were left out although they say something, and that no setting of the source asks to leave out.
-const WARNED_OF: [(&str, &str); 6] = [
-    ("unfit", "do not fit and are left out"),
-    ("inactive", "are inactive and left out"),
-    ("repeated_header", "repeat the names of the columns and are left out"),
-    ("no_node", "name a node that the file of nodes lacks and are left out"),
-    (
-        "no_name",
-        "are of entities without a name in the languages and vocabularies asked for and are left out",
-    ),
-    ("unknown_descriptor", "name a descriptor that is not there and are left out"),
-];
-
-/// Warns of rows that were left out, and of columns that nobody asked for.
-fn left_out(context: &Context, funnel: &Funnel) {
-    for tally in std::iter::once(&funnel.triples).chain(&funnel.supporting) {
-        if !tally.columns_not_used.is_empty() {
-            let (source, file, columns) = (&funnel.source, &tally.file, tally.columns_not_used.join(", "));
-            context.warn(format!("{source}: nothing asks for these columns of {file}: {columns}"));
-        }
-        for (reason, what) in WARNED_OF {
-            let rows = tally.dropped.get(reason).copied().unwrap_or_default();
-            if rows > 0 {
-                let (source, file, read) = (&funnel.source, &tally.file, tally.read);
-                context.warn(format!("{source}: {rows} of {read} rows of {file} {what}"));
-            }
-        }
-    }
-}
-
-/// Says of a source that nothing of it is left, and why.
-fn nothing_kept(funnel: &Funnel) -> Option<String> {
-    let Tally { file, read, dropped, kept, .. } = &funnel.triples;
-    let reasons = dropped.iter().filter(|(_, rows)| **rows > 0).map(|(why, rows)| format!("{why} {rows}"));
-    let reasons: Vec<String> = reasons.collect();
-    let why = if reasons.is_empty() { "it has none".to_owned() } else { reasons.join(", ") };
-    (*kept == 0).then(|| format!("{}: none of the {read} rows of {file} is kept ({why})", funnel.source))
-}
-
-/// What the config says of relations that no source states: a misspelt name would otherwise do nothing, unseen. A graph may well state only one
-/// of two inverses, so pairs declared for all sources are told where neither is there.
-fn unknown_relations(
-    merged: &canon::Report,
-    declared: &BTreeSet<[String; 2]>,
-    sources: &Sources,
-) -> Vec<String> {
-    let mut stated: BTreeSet<&str> = BTreeSet::new();
-    for one in &merged.relations {
-        if one.rows > one.turned || one.symmetric && one.rows > 0 {
-            stated.insert(&one.relation);
-        }
-        stated.extend(one.inverse.as_deref().filter(|_| one.turned > 0));
-    }
-    let is_stated = |name: &String| stated.contains(name.as_str());
-    let neither = declared.iter().filter(|pair| !pair.iter().any(is_stated));
-    let mut warnings: Vec<String> = neither
-        .map(|[one, other]| format!("canon.declared: no source states {one:?} or {other:?}"))
-        .collect();
-    for Entry { key, source, .. } in sources.entries() {
-        let names = source.inverses().iter().flatten().filter(|name| !is_stated(name));
-        warnings.extend(names.map(|name| format!("{key}.inverses: no source states {name:?}")));
-    }
-    warnings
 }
 
 /// Leaves the funnel for `inspect` and the ledger.

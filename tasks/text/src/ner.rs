@@ -8,6 +8,7 @@ pub mod dictionary;
 mod draft;
 pub mod filters;
 mod lexicon;
+pub mod of_graph;
 mod possessive;
 pub mod score;
 pub mod stop_words;

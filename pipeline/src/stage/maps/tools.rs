@@ -25,7 +25,7 @@ use text::word::Words;
 use text::{Document, Entity, Span, sentence};
 
 use super::judge::Judge;
-use super::names::{dictionary, keys};
+use super::names::keys;
 use super::piece::{Piece, shifted, within};
 use super::{Config, Entities, Graph as GraphMap, Phrases, Terms, Unit};
 use crate::engine::context::Context;
@@ -63,7 +63,7 @@ impl Tools {
         }
         let dictionary = match (&config.entities, &graph) {
             (Entities::Dictionary(filters), Some((graph, triples))) => {
-                Some(dictionary(graph, triples, filters)?)
+                Some(Dictionary::of_graph(graph, triples, filters)?)
             }
             _ => None,
         };
