@@ -5,6 +5,7 @@ pub mod bpe;
 pub mod encode;
 pub mod folder;
 mod json;
+pub mod placer;
 pub mod rule;
 mod special;
 pub mod train;
