@@ -78,6 +78,11 @@ bench-stream DATA PYTHON="python3" MOSAIC="python3" OUT="out/bench-stream":
 bench-python SHARDS PYTHON="python3" MOSAIC="":
     {{PYTHON}} benches/python.py {{SHARDS}} {{ if MOSAIC == "" { "" } else { "--mosaic " + MOSAIC } }}
 
+# Kernels over Arrow beside `tokenizers`, DuckDB and Python, in one run (PYTHON needs benches/requirements.txt and the wheel of `scripts/wheel.sh`;
+# TEXTS a folder of .txt files; OUT an output folder with `vocabulary` and `triples`).
+bench-kernels TEXTS OUT PYTHON="python3":
+    {{PYTHON}} benches/kernels.py {{TEXTS}} {{OUT}}
+
 # A Metathesaurus of 20 M relations to canonical triples beside DuckDB, in one run (some 6 GB of invented data in a temporary folder).
 bench-kg PYTHON="python3":
     cargo build --release --workspace --bin bench

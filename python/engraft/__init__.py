@@ -1,17 +1,33 @@
-"""engraft's streams in Python: shuffled multi-task batches of shards, with exact resume on any number of ranks.
+"""engraft in Python: streams of shards, kernels over Arrow, and models.
 
 >>> import engraft
->>> for step in engraft.Stream("out/shards", schedule="kimera", items=32):
+>>> for step in engraft.Stream("out/shards", schedule="kimera", items=32):   # shuffled multi-task batches, with exact resume on any number of ranks
 ...     for task, batch in step.items():
 ...         batch["input_ids"], batch["attention_mask"], batch["labels"]
 
-`engraft.torch.Stream` gives the same as tensors, for PyTorch's loaders. `engraft.load` asks models.
+`engraft.torch.Stream` gives the same as tensors, for PyTorch's loaders. `word_counts`, `tokenize`, `tag`, `negatives` and `triples` take and give tables of
+pyarrow, polars, DuckDB and whatever else speaks Arrow. `engraft.load` asks models.
 """
 
-from ._engraft import Stream, __version__
+from ._engraft import Batches, Negatives, Stream, Tagger, Tokenizer, __version__, triples, word_counts
+from ._kernels import negatives, tag, tokenize
 from ._model import Model, load
 
-__all__ = ["Model", "Stream", "__version__", "load"]
+__all__ = [
+    "Batches",
+    "Model",
+    "Negatives",
+    "Stream",
+    "Tagger",
+    "Tokenizer",
+    "__version__",
+    "load",
+    "negatives",
+    "tag",
+    "tokenize",
+    "triples",
+    "word_counts",
+]
 
 
 def _restored(kind, path, settings, state, turns):

@@ -1,6 +1,7 @@
-//! Streams of shards as Python has them: the module `engraft._engraft`.
+//! Streams of shards and kernels over Arrow as Python has them: the module `engraft._engraft`.
 
 mod arrays;
+mod kernel;
 mod raised;
 mod settings;
 mod shards;
@@ -12,5 +13,6 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _engraft(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_class::<stream::Stream>()
+    module.add_class::<stream::Stream>()?;
+    kernel::add(module)
 }

@@ -76,6 +76,12 @@ fn streams_of_arrays_keep_the_promises_of_the_trainers_own() {
 }
 
 #[test]
+fn kernels_over_arrow_say_what_plain_python_says_whatever_the_chunks() {
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/default.toml");
+    run("ENGRAFT_PYTHON", "kernels.py", &|_| vec![config.clone().into()]);
+}
+
+#[test]
 fn a_distributed_training_is_killed_and_goes_on_with_other_processes() {
     run("ENGRAFT_TORCH", "ddp.py", &|_| vec![]);
 }

@@ -35,7 +35,7 @@ const UPWARD: [(&str, &[&str]); 12] = [
     ("tasks/text/src", &["batch", "store", "tasks", "model", "engraft", "candle_core"]),
     ("tasks", &["model", "engraft", "candle_core"]),
     ("model/src", &["kg", "store", "tasks", "text", "engraft", "arrow_array", "parquet"]),
-    ("python/src", &["text", "model", "engraft", "report", "world", "candle_core", "arrow_array", "parquet"]),
+    ("python/src", &["model", "engraft", "report", "world", "candle_core", "parquet"]),
     ("pipeline/world", &["batch", "kg", "store", "tasks", "model", "engraft", "report"]),
     ("pipeline/query", &["batch", "kg", "store", "tasks", "text", "model", "engraft", "report", "world"]),
     ("pipeline/report", &["batch", "store", "tasks", "text", "model", "engraft", "world"]),

@@ -1,0 +1,37 @@
+"""Kernels for one call. What is called often, as on the batches of a stream, keeps what they load: `Tokenizer`, `Tagger`, `Negatives`."""
+
+from ._engraft import Negatives, Tagger, Tokenizer
+
+
+def tokenize(texts, vocabulary, *, case=None, max_tokens=None, offsets="characters", column=None):
+    """The tokens of each text by the vocabulary at a path, or by a `Tokenizer`: `Tokenizer.encode` says what comes of it.
+
+    >>> engraft.tokenize(["Fever and pain."], "out/vocabulary")
+    <engraft.Batches of 1 rows: row, input_ids, starts, ends>
+    """
+    if isinstance(vocabulary, Tokenizer):
+        if case is not None:
+            raise TypeError("case: expected nothing beside a Tokenizer, which has its own")
+        tokenizer = vocabulary
+    else:
+        tokenizer = Tokenizer(vocabulary, case=case)
+    return tokenizer.encode(texts, max_tokens=max_tokens, offsets=offsets, column=column)
+
+
+def tag(texts, triples, *, column=None, **filters):
+    """Where texts name entities of the graph in the folder `triples`: `Tagger.tag` says what comes of it, `Tagger` which filters there are.
+
+    >>> engraft.tag(["Fever and pain."], "out/triples", min_letters=4)
+    <engraft.Batches of 2 rows: row, mention, start, end, byte_start, byte_end, text, entity, name, types>
+    """
+    return Tagger(triples, **filters).tag(texts, column=column)
+
+
+def negatives(rows, *, triples, per=1, seed=0, **settings):
+    """Negatives of triples that the graph in the folder `triples` does not state: `Negatives.draw` says what comes of it.
+
+    >>> rows = engraft.triples("hsdn", path="hsdn/Combined-Input.tsv")
+    >>> engraft.negatives(rows, triples="out/triples", per=2, seed=1)
+    <engraft.Batches of 4000 rows: row, subject, relation, object, subject_text, relation_text, object_text, replaced>
+    """
+    return Negatives(triples, per=per, seed=seed, **settings).draw(rows)
