@@ -15,8 +15,9 @@ use super::pool::pool;
 use super::texts::{Piece, Texts};
 use crate::raised::unfit;
 
-/// Words of a batch.
+/// Most words, and about most bytes, of a batch: a column of strings holds less than 2^31.
 const WORDS: usize = 1 << 16;
+const BYTES: usize = 256 << 20;
 
 /// How often each word occurs in `texts`: columns `word` (string) and `occurrences` (int64), the most frequent word first, equally frequent
 /// ones by their letters.
@@ -84,6 +85,8 @@ struct Counts {
     counts: Lexicon,
     /// Numbers of words in the order of their rows.
     order: Vec<u32>,
+    /// Where each batch ends among them.
+    ends: Vec<usize>,
 }
 
 impl Counts {
@@ -100,7 +103,15 @@ impl Counts {
         order.sort_unstable_by(|a, b| {
             all.count(*b).cmp(&all.count(*a)).then_with(|| all.word(*a).cmp(all.word(*b)))
         });
-        Self { counts: all, order }
+        let (mut ends, mut start, mut bytes) = (Vec::new(), 0, 0);
+        for (row, &number) in order.iter().enumerate() {
+            bytes += all.word(number).len();
+            if row + 1 - start == WORDS || bytes >= BYTES || row + 1 == order.len() {
+                ends.push(row + 1);
+                (start, bytes) = (row + 1, 0);
+            }
+        }
+        Self { counts: all, order, ends }
     }
 }
 
@@ -115,7 +126,8 @@ impl Source for Counts {
     }
 
     fn batch(&self, number: usize) -> Option<Result<RecordBatch, ArrowError>> {
-        let numbers = self.order.chunks(WORDS).nth(number)?;
+        let start = number.checked_sub(1).map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
+        let numbers = &self.order[start..*self.ends.get(number)?];
         let words = StringArray::from_iter_values(numbers.iter().map(|&number| self.counts.word(number)));
         let count = |&number: &u32| i64::try_from(self.counts.count(number)).unwrap_or(i64::MAX);
         let counts = Int64Array::from_iter_values(numbers.iter().map(count));

@@ -28,6 +28,8 @@ use crate::raised::{raised, unfit};
 
 /// Most negatives of a triple, as `shards.negatives.per_triple` may be.
 const MOST: u32 = 10_000;
+/// Negatives of a batch, which are drawn at once.
+const NEGATIVES: usize = 1 << 16;
 /// Triples of one thread at a time.
 const TRIPLES: usize = 256;
 /// The columns of a table of triples, in the order of [`Slot::ALL`].
@@ -48,6 +50,7 @@ pub(crate) const COLUMNS: [&str; 3] = ["subject", "relation", "object"];
 pub(crate) struct Negatives {
     sampler: Sampler,
     graph: Graph,
+    per: u32,
     given: Given,
 }
 
@@ -74,7 +77,7 @@ impl Negatives {
                 let sampler = Corpus::new(&graph, &parts);
                 let sampler = sampler.and_then(|(corpus, _)| write::negatives(&config, seed, &corpus));
                 let sampler = sampler.map_err(|error| raised(&error))?;
-                Ok(Self { sampler, graph, given })
+                Ok(Self { sampler, graph, per, given })
             })
         })
     }
@@ -100,7 +103,8 @@ impl Negatives {
         let mut rows = Rows::new(rows)?;
         let (pool, schema) = (pool(py)?, schema());
         let (mut batches, mut counts) = (Vec::new(), Counts::default());
-        while let Some(group) = py.detach(|| rows.group(&names, first))? {
+        let most = (NEGATIVES / self.per as usize).max(1);
+        while let Some(group) = py.detach(|| rows.group(&names, first, most))? {
             py.check_signals()?;
             let drawn = py.detach(|| {
                 let draw = |(number, triples): (usize, &[Triple])| {

@@ -14,9 +14,6 @@ use super::negatives::COLUMNS;
 use super::table;
 use super::texts::Strings;
 
-/// Rows that are worked on at once.
-const GROUP: usize = 1 << 16;
-
 /// What the entities and relations of a graph are called.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'g> {
@@ -86,15 +83,20 @@ impl Rows {
         Ok(Self { arrays, places, chunk: None })
     }
 
-    /// The next triples, the first of which is row `first`; none behind the last row.
+    /// The next triples, at most `most`, the first of which is row `first`; none behind the last row.
     ///
     /// # Errors
     /// When the source fails, or a row names what the graph does not have.
-    pub(crate) fn group(&mut self, names: &Names<'_>, first: u32) -> PyResult<Option<Vec<Triple>>> {
+    pub(crate) fn group(
+        &mut self,
+        names: &Names<'_>,
+        first: u32,
+        most: usize,
+    ) -> PyResult<Option<Vec<Triple>>> {
         let mut triples: Vec<Triple> = Vec::new();
-        while triples.len() < GROUP {
+        while triples.len() < most {
             let Some((columns, at)) = self.at_hand()? else { break };
-            let end = columns[0].len().min(at + GROUP - triples.len());
+            let end = columns[0].len().min(at + most - triples.len());
             for row in at..end {
                 let number = u64::from(first) + triples.len() as u64;
                 if number >= u64::from(u32::MAX) {

@@ -22,7 +22,7 @@ use super::texts::{Piece, Texts};
 use super::{options, table};
 
 /// Rows of a batch at which another is begun.
-const ROWS: usize = 1 << 20;
+const ROWS: usize = 1 << 17;
 
 /// The names of a graph's entities, which `tag` finds in texts.
 ///
