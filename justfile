@@ -30,7 +30,8 @@ deny:
     cargo deny check advisories
 
 # What takes too long for every change: KIMERA's claim on the world, kills at every point of every stage, every changed setting that `plan` accepts, long
-# fuzzing of every reader, an hour of attacks (docs/reliability.md), Python's wheel as it is given out, launchers with Ray, Spark and Snakemake.
+# fuzzing of every reader, an hour of attacks (docs/reliability.md), Python's wheel as it is given out, launchers with Ray, Spark and Snakemake, examples with
+# these, Daft, DuckDB and Hugging Face's Trainer.
 nightly:
     cargo test --release --workspace --test claim
     ENGRAFT_KILLS=all cargo test --release --workspace --test whole kill::
@@ -40,6 +41,7 @@ nightly:
     bash scripts/attack.sh FULL
     bash scripts/wheel.sh target/wheel/out
     bash scripts/launchers.sh
+    bash scripts/examples.sh
 
 # The CUDA kernels on the host, each against f64, and the mock driver: no GPU, no CUDA.
 cuda-host:
