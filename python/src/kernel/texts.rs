@@ -15,12 +15,12 @@ use super::capsule::Arrays;
 use super::table;
 use crate::raised::unfit;
 
-/// Most rows, and about most bytes, of what is worked on at once: they bound memory, and a batch of what comes of them.
+/// Most rows, and about most bytes, of what is worked on at once: they bound memory, a batch of what comes of them, and how long Ctrl-C waits.
 const GROUP_ROWS: usize = 1 << 16;
-const GROUP_BYTES: usize = 32 << 20;
+const GROUP_BYTES: usize = 8 << 20;
 /// The same for what one thread takes at a time.
 const PIECE_ROWS: usize = 256;
-const PIECE_BYTES: usize = 256 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 /// The longest text: what is made of a group is counted in 32 bits.
 const LONGEST: usize = 1 << 30;
 

@@ -1,7 +1,7 @@
 //! Kernel `tokenize`: texts as token ids, with the place of each token.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, Int64Array, ListArray, PrimitiveArray, RecordBatch};
@@ -112,15 +112,20 @@ impl Tokenizer {
         let how = How { vocabulary: &self.vocabulary, offsets, most: max_tokens.unwrap_or(usize::MAX) };
         let mut texts = Texts::new(texts, column, first_row)?;
         let (pool, schema, mut batches) = (pool(py)?, schema(offsets), Vec::new());
+        // What a thread has learnt of words, the next piece's may use.
+        let placers = Mutex::new(Vec::new());
+        let spare = || placers.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(pieces) = py.detach(|| texts.group())? {
             py.check_signals()?;
             let made = py.detach(|| {
-                let columns = pool.install(|| -> Result<Vec<Columns>, Error> {
-                    pieces
-                        .par_iter()
-                        .map_init(|| Placer::new(how.vocabulary), |placer, piece| how.columns(placer, piece))
-                        .collect()
-                });
+                let columns = |piece: &Piece| {
+                    let mut placer = spare().pop().unwrap_or_else(|| Placer::new(how.vocabulary));
+                    let columns = how.columns(&mut placer, piece);
+                    spare().push(placer);
+                    columns
+                };
+                let columns: Result<Vec<Columns>, Error> =
+                    pool.install(|| pieces.par_iter().map(columns).collect());
                 columns.map(|columns| batch(&schema, columns))
             });
             batches.push(made.map_err(|error| raised(&error))??);
