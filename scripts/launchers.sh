@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Each launcher runs the embedded world through a depot, with a worker killed in the middle; what comes of it is compared with one machine's run.
+# Each launcher runs the embedded world and a corpus in parts through a depot, with workers killed in the middle; what comes of it is compared with one machine's
+# run of the whole corpus.
 #
 #   scripts/launchers.sh [NAME...]      slurm snakemake ray spark kubernetes; prints `NAME: identical` for each
 #
@@ -29,10 +30,10 @@ fi
 cd "$work"
 mkdir bin
 
-# The program as workers find it: the first that makes shards is killed when they are written.
+# The program as workers find it: the first that makes shards, and the first that makes maps of the second part, are killed when these are written.
 cat > bin/engraft <<STUB
 #!/usr/bin/env bash
-if [ "\$1 \$2" = "run shards" ] && mkdir "\$WORK/killed" 2> /dev/null; then export ENGRAFT_KILL_AT=shards:synced; fi
+case "\$1 \$2" in "run shards" | "run maps.part-0002") mkdir "\$WORK/killed-\$2" 2> /dev/null && export ENGRAFT_KILL_AT=\$2:synced ;; esac
 exec "$engraft" "\$@"
 STUB
 # Slurm as far as slurm.sh knows it: tasks of an array in any order, at once; what they wait for is done when it returns.
@@ -60,7 +61,7 @@ STUB
 chmod +x bin/*
 PATH=$work/bin:$PATH
 
-cat > small.toml <<'CONFIG'
+cat > small.toml <<CONFIG
 version = 5
 extends = "world"
 world.scale = 0.1
@@ -68,7 +69,15 @@ vocabulary.train.size = 500
 shards = { size = { rows = 700 }, items_per_group = 50 }
 retrain = { epochs = 1, checkpoint_every = 2, stream.batching = { items = 128 } }
 encoder = { hidden_size = 16, intermediate_size = 32, num_hidden_layers = 1 }
+corpus.texts = [{ name = "notes", paths = ["$work/texts"], format.text = "line" }]
+pmi = { min_count = 2, min_pair_count = 2 }
+maps.phrases.neighbours.min_count = 2
 CONFIG
+printf 'version = 5\nextends = "small.toml"\ncorpus.parts.bytes = "1kB"\n' > parts.toml
+"$engraft" run world --set world.scale=0.1 --out made > made.log 2>&1 || { cat made.log >&2; exit 1; }
+mkdir texts
+cat made/world/text/*.txt > made/all.txt
+split --number=l/3 --additional-suffix=.txt made/all.txt texts/
 "$engraft" run --config small.toml --out one > one.log 2>&1 || { cat one.log >&2; exit 1; }
 
 install() { # PACKAGE VERSION
@@ -76,15 +85,15 @@ install() { # PACKAGE VERSION
   "$tools/$1/bin/python" -m pip install --quiet --disable-pip-version-check "$1==$2"
 }
 
-slurm() { bash "$launchers/slurm.sh" "$1" "$WORK" --config "$work/small.toml"; }
+slurm() { bash "$launchers/slurm.sh" "$1" "$WORK" --config "$work/parts.toml"; }
 snakemake() {
   install snakemake 9.27.1
-  "$tools/snakemake/bin/snakemake" -s "$launchers/Snakefile" --directory "$WORK" --cores 2 --retries 2 --config "depot=$1" "work=$WORK" "options=--config $work/small.toml"
+  "$tools/snakemake/bin/snakemake" -s "$launchers/Snakefile" --directory "$WORK" --cores 2 --retries 2 --config "depot=$1" "work=$WORK" "options=--config $work/parts.toml"
 }
 ray() {
   install ray 2.60.0
   # Two nodes, of one worker each.
-  "$tools/ray/bin/python" - "$launchers/ray_run.py" "$1" "$WORK" --config "$work/small.toml" <<'PYTHON'
+  "$tools/ray/bin/python" - "$launchers/ray_run.py" "$1" "$WORK" --config "$work/parts.toml" <<'PYTHON'
 import os, subprocess, sys
 from ray.cluster_utils import Cluster
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
@@ -98,18 +107,18 @@ PYTHON
 spark() {
   install pyspark 4.3.0
   export PYSPARK_PYTHON=$tools/pyspark/bin/python PYSPARK_DRIVER_PYTHON=$tools/pyspark/bin/python
-  "$tools/pyspark/bin/spark-submit" --master 'local[2,3]' "$launchers/spark_run.py" "$1" "$WORK" --config "$work/small.toml"
+  "$tools/pyspark/bin/spark-submit" --master 'local[2,3]' "$launchers/spark_run.py" "$1" "$WORK" --config "$work/parts.toml"
 }
 # What a pod of the Job does, for each level in turn.
 kubernetes() {
   sed -n '/args:/,/volumeMounts:/{s/^              //p}' "$launchers/kubernetes.yaml" > "$WORK/pod.sh"
   for level in 0 1 2 3 4 5 6 7 8 9; do
-    engraft plan --graph --json --depot "$1" --out "$WORK/plan" --config "$work/small.toml" > "$WORK/plan.jsonl"
+    engraft plan --graph --json --depot "$1" --out "$WORK/plan" --config "$work/parts.toml" > "$WORK/plan.jsonl"
     STAGES=$(python3 -c 'import json, sys; print(*(s["stage"] for s in map(json.loads, open(sys.argv[1])) if s["level"] == int(sys.argv[2]) and s["state"] not in ("depot", "fresh")))' "$WORK/plan.jsonl" "$level")
     index=0
     for _ in $STAGES; do
       for _ in 1 2 3; do
-        env STAGES="$STAGES" JOB_COMPLETION_INDEX=$index DEPOT="$1" WORK="$WORK" OPTIONS="--config $work/small.toml" sh -ec "$(cat "$WORK/pod.sh")" && break
+        env STAGES="$STAGES" JOB_COMPLETION_INDEX=$index DEPOT="$1" WORK="$WORK" OPTIONS="--config $work/parts.toml" sh -ec "$(cat "$WORK/pod.sh")" && break
       done
       index=$((index + 1))
     done
@@ -120,8 +129,8 @@ for name in "${names[@]}"; do
   export WORK=$work/$name
   mkdir "$WORK"
   "$name" "$work/depot-$name" > "$name.log" 2>&1 || { cat "$name.log" "$WORK"/*.log >&2; exit 1; }
-  [ -d "$WORK/killed" ] || { echo "$name: nobody was killed" >&2; exit 1; }
-  "$engraft" pull --depot "$work/depot-$name" --config small.toml --out "$name-all" > "$name-pull.log" 2>&1 || { cat "$name-pull.log" >&2; exit 1; }
+  [ -d "$WORK/killed-shards" ] && [ -d "$WORK/killed-maps.part-0002" ] || { echo "$name: nobody was killed" >&2; exit 1; }
+  "$engraft" pull --depot "$work/depot-$name" --config parts.toml --out "$name-all" > "$name-pull.log" 2>&1 || { cat "$name-pull.log" >&2; exit 1; }
   for stage in one/*/; do
     stage=$(basename "$stage")
     [ "$stage" = live ] || diff -r "one/$stage" "$name-all/$stage" > /dev/null || { echo "$name: $stage differs" >&2; exit 1; }
