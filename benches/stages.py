@@ -1,8 +1,9 @@
 """Stages that docs/scale.md needs and no other benchmark times, each as a process of its own with one thread.
 
-Usage: stages.py ENGRAFT DATA [--shards N] [--scale S] [--out OUT]
+Usage: stages.py ENGRAFT DATA [--shards N] [--parts BYTES] [--scale S] [--out OUT]
 ENGRAFT is the binary; DATA has hsdn/, mesh/, medquad/, hoc/, bc5cdr/ and pubmedqa/ as published (configs/kam-maps.toml). The corpus is counted whole and in N
-shards (8), which are merged; the script fails unless the merged counts are the same bytes. The vocabulary is trained on the corpus as benches/maps.py reads it;
+shards (8), which are merged, and in parts of so many bytes (4 MB), whose counts and maps are joined; the script fails unless what comes out is the same
+bytes. The vocabulary is trained on the corpus as benches/maps.py reads it;
 the split is that of the world at scale S (60), 80, 10 and 10 percent. Seconds are of the processor, so that other work on the machine counts little, and
 include the start of the process and the digests of what is read. Prints tables in Markdown. Python's standard library is enough.
 """
@@ -25,6 +26,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("engraft", type=Path)
 parser.add_argument("data", type=Path)
 parser.add_argument("--shards", type=int, default=8)
+parser.add_argument("--parts", default="4MB")
 parser.add_argument("--scale", type=float, default=60.0)
 parser.add_argument("--out", type=Path)
 given = parser.parse_args()
@@ -35,9 +37,9 @@ kam = ["--config", ROOT / "configs/kam-maps.toml", "--data", data]
 world = ["--set", f"world.scale={given.scale:g}", "--set", "split.parts.ratio.train=0.8"]
 
 
-def run(stage, out, *options):
-    """Processor seconds and peak MiB of a stage whose inputs are there or made with it."""
-    command = [engraft, "run", stage, "--jobs", "1", "--out", work / out, *options]
+def run(stages, out, *options):
+    """Processor seconds and peak MiB of stages whose inputs are there or made with them."""
+    command = [engraft, "run", *stages.split(), "--jobs", "1", "--out", work / out, *options]
     with tempfile.TemporaryFile() as said:
         child = subprocess.Popen([str(word) for word in command], stdout=said, stderr=said)
         _, status, usage = os.wait4(child.pid, 0)
@@ -91,6 +93,32 @@ for name in ("words", "pairs", "adjacent"):
 pairs = sum(part["pairs"]["rows"] + part["adjacent"]["rows"] for part in parts)
 measured(f"`counts`, {given.shards} shards merged", "pairs read", pairs, cost, size("merged/counts"))
 
+
+
+def same(stage, other):
+    """Fails unless a stage of the output folder `other` has the bytes of the whole corpus's."""
+    one, two = ({file.relative_to(work / out): file.read_bytes() for file in (work / out / stage).iterdir() if file.is_file()} for out in ("whole", other))
+    if one != two:
+        sys.exit(f"{stage}: what {other} has differs from that of the whole corpus")
+
+
+def cut(stage):
+    """The stages of the parts."""
+    command = [engraft, "plan", "--graph", "--json", "--out", work / "parts", *in_parts]
+    plan = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
+    names = [json.loads(line)["stage"] for line in plan.splitlines()]
+    return [name for name in names if name.startswith(f"{stage}.part-")]
+
+
+in_parts = [*kam, "--set", f'corpus.parts.bytes="{given.parts}"']
+names = cut("counts")
+run(" ".join(names), "parts", *in_parts)
+cost = run("counts", "parts", *in_parts)
+same("counts", "parts")
+of_parts = [read(f"parts/{name}") for name in names]
+pairs = sum(part["pairs"]["rows"] + part["adjacent"]["rows"] for part in of_parts)
+measured(f"`counts`, joined ({len(names)} parts)", "pairs read", pairs, cost, size("parts/counts"))
+
 run("triples", "whole", *kam)
 run("vocabulary", "whole", *kam)
 cost = run("pmi", "whole", *kam)
@@ -99,6 +127,11 @@ measured("`pmi`", "pairs read", counts["pairs"]["rows"], cost, size("whole/pmi")
 cost = run("maps", "whole", *kam)
 samples = read("whole/maps")["texts"]["train"]["samples"]
 measured("`maps`", "samples", samples, cost, size("whole/maps"))
+
+run(" ".join(["pmi", *cut("maps")]), "parts", *in_parts)
+cost = run("maps", "parts", *in_parts)
+same("maps", "parts")
+measured(f"`maps`, joined ({len(names)} parts)", "samples", samples, cost, size("parts/maps"))
 
 trained = ["--set", f'vocabulary.train={{size = 30000, text = ["{work}/text"]}}']
 run("triples", "trained", *kam, *trained)

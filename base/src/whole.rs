@@ -115,7 +115,11 @@ pub fn exchange_by_renames(
     }
     fs::rename(place, &aside).map_err(refused(place))?;
     at(Between::Aside);
-    fs::rename(new, place).map_err(refused(place))?;
+    if let Err(cause) = fs::rename(new, place) {
+        // Back to where it was; the first error is the one to report.
+        let _ = fs::rename(&aside, place);
+        return Err((place.to_owned(), cause));
+    }
     at(Between::Placed);
     fs::rename(&aside, new).map_err(refused(&aside))?;
     sync_folder(folder(place)).map_err(refused(folder(place)))

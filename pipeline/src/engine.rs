@@ -62,7 +62,7 @@ use layout::Layout;
 use memo::{Belief, Memo};
 use origin::{Claim, Origin};
 use ranks::Launch;
-use stage::Stage;
+use stage::{Input, Stage};
 
 /// Tells the time since the Unix epoch. It goes into the ledger and onto the screen only, never into an artifact or a decision.
 pub(crate) type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
@@ -149,13 +149,17 @@ impl Engine {
         self.settings.origin.as_ref().map_or(Ok(()), |origin| origin.remember(&self.layout.origin()))
     }
 
-    /// What tells these stages and their settings from others; not what they read.
+    /// What tells these stages, their settings and the places of what they read from others.
     fn settings_digest(&self) -> Result<Digest, Error> {
         let described = self.graph.needed(&[])?.into_iter().map(|place| {
             let stage = self.graph.stage(place);
             let mut description = Description::new(stage.version());
             stage.describe(&mut description);
-            (stage.name().to_owned(), description)
+            let files = stage.inputs().into_iter().filter_map(|input| match input {
+                Input::File { label, path } => Some((label, path.to_string_lossy().into_owned())),
+                Input::Artifact(_) => None,
+            });
+            (stage.name().to_owned(), description, files.collect::<Vec<_>>())
         });
         let text = serde_json::to_vec(&described.collect::<Vec<_>>());
         text.map(|text| Digest::of(&text)).map_err(|error| Error::new(error.to_string()))

@@ -8,5 +8,15 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    allow_files();
     engraft::main()
+}
+
+/// Joining the parts of a large corpus holds a lock for each: as many open files as the system lets this process have.
+fn allow_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    // Where that is refused, the limit stays, and whoever meets it says so.
+    let _ = setrlimit(Resource::Nofile, files);
 }

@@ -315,16 +315,26 @@ fn on_corpus(
             .as_ref()
             .with_context(|| format!("[{table}] reads the texts of [corpus]: add [[corpus.texts]]"))
     };
+    let cut = corpus.as_ref().map_or(Ok(corpus::Cut::Whole), corpus::Corpus::cut)?;
+    let merges = config.counts.as_ref().is_some_and(|counts| counts.merge.is_some());
+    anyhow::ensure!(
+        matches!(cut, corpus::Cut::Whole) || !merges || config.maps.is_some(),
+        "counts.merge puts shards together, so that nothing reads the parts of [corpus.parts]: leave one of them out"
+    );
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if let Some(counts) = &config.counts {
-        let made = match &counts.merge {
-            Some(folders) => {
+        let made = match (&counts.merge, cut.in_place_of(counts::NAME)) {
+            (Some(folders), _) => {
                 let shards = counts::Counted::shards(folders, places)?;
-                vec![counts::Counting::new(counts, shards)?]
+                vec![Box::new(counts::Counting::new(counts, shards)?) as Box<dyn Stage>]
             }
-            None => counts::Counting::of_corpus(counts, texts("counts")?)?,
+            (None, Some(uncut)) => vec![uncut],
+            (None, None) => {
+                let made = counts::Counting::of_corpus(counts, texts("counts")?, cut.parts())?;
+                made.into_iter().map(|stage| Box::new(stage) as _).collect()
+            }
         };
-        stages.extend(made.into_iter().map(|stage| Box::new(stage) as _));
+        stages.extend(made);
     }
     if let Some(pmi) = &config.pmi {
         anyhow::ensure!(config.counts.is_some(), "[pmi] scores the counts of [counts]: add that table");
@@ -333,7 +343,10 @@ fn on_corpus(
     if config.maps.is_some()
         && let Some(maps) = mapping(config, texts("maps")?, (vocabulary.clone(), case))?
     {
-        stages.extend(maps.stages()?);
+        stages.extend(match cut.in_place_of(maps::NAME) {
+            Some(uncut) => vec![uncut],
+            None => maps.stages(cut.parts()),
+        });
     }
     Ok(stages)
 }

@@ -27,6 +27,7 @@ pub(crate) struct Context {
     pub(super) files: BTreeMap<String, PathBuf>,
     pub(super) artifacts: BTreeMap<String, PathBuf>,
     pub(super) jobs: NonZeroUsize,
+    pub(super) beside: NonZeroUsize,
     pub(super) progress: Progress,
     pub(super) facts: Mutex<Map<String, Value>>,
     pub(super) previous: Option<PathBuf>,
@@ -65,6 +66,11 @@ impl Context {
     /// How many threads the stage may keep busy. The artifact must not depend on it.
     pub(crate) fn jobs(&self) -> usize {
         self.jobs.get()
+    }
+
+    /// How many stages, this one included, are likely to run at once: what those of a kind share threads and memory by.
+    pub(crate) fn beside(&self) -> usize {
+        self.beside.get()
     }
 
     /// Fails once the run is asked to stop. A stage calls it at least every few hundred milliseconds of work.

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,6 +55,8 @@ pub(super) struct Task<'a> {
     pub(super) records: &'a Records,
     /// Whether it begins anew where it could resume.
     pub(super) restart: bool,
+    /// How many stages run at once, this one included, as far as that is known.
+    pub(super) beside: NonZeroUsize,
 }
 
 impl Task<'_> {
@@ -101,6 +104,7 @@ impl Task<'_> {
     fn work(&self, work: &Path, progress: &Progress) -> anyhow::Result<Map<String, Value>> {
         let mut context = context_of(self.stage, self.layout, self.settings, work, progress);
         context.others.clone_from(&self.records.others);
+        context.beside = self.beside;
         catch_unwind(AssertUnwindSafe(|| self.stage.run(&mut context))).unwrap_or_else(|panic| {
             Err(anyhow::anyhow!("the stage panicked: {}", message(panic.as_ref())))
         })?;
@@ -178,6 +182,7 @@ pub(super) fn context_of(
         files: [].into(),
         artifacts: [].into(),
         jobs: settings.jobs,
+        beside: NonZeroUsize::MIN,
         progress: progress.clone(),
         facts: Mutex::new(Map::new()),
         previous: Some(layout.artifact(stage.name())).filter(|folder| folder.is_dir()),

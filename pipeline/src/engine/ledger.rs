@@ -168,15 +168,16 @@ impl Ledger {
     /// # Errors
     /// When it has, or the file system refuses.
     pub(crate) fn catch_up(&mut self) -> Result<(), Error> {
-        let found = match fs::metadata(&self.path) {
+        // Opened anew: what only asks for the length may be told an old one where the folder lies on another machine.
+        let found = match File::open(&self.path).and_then(|file| file.metadata()) {
             Ok(data) => Some(data.len()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(cause) => return Err(Error::at(&self.path)(cause)),
         };
-        if found.unwrap_or(0) == self.length {
+        if found.unwrap_or(0) == self.length && self.length == self.whole {
             return Ok(());
         }
-        if found.is_some_and(|length| length > self.whole)
+        if found.is_some_and(|length| length >= self.whole)
             && let Some(lines) = self.appended()?
         {
             self.lines.extend(lines.lines);

@@ -13,8 +13,8 @@ use super::digest::Digest;
 
 /// How long it takes until a lock that somebody else holds is tried again.
 const AGAIN: Duration = Duration::from_millis(50);
-/// How often it is tried before the holder is believed to be none that can be joined.
-const TRIES: u32 = 6;
+/// How often it is tried before the holder is believed to be none that can be joined: what it writes may take seconds to be seen elsewhere.
+const TRIES: u32 = 60;
 
 /// Held while a process may write, or reads what must stay; freed when dropped.
 #[derive(Debug)]
@@ -53,9 +53,9 @@ pub(crate) enum Refused {
         /// What is known of the holder, such as `process 4711`.
         holder: String,
     },
-    /// A run of other settings holds it.
+    /// A run of other settings or inputs holds it.
     #[error(
-        "another engraft ({holder}) is running in {} with other settings than these: give both the same, wait for it to end, stop it, or choose another folder with --out",
+        "another engraft ({holder}) is running in {} with other settings or inputs than these: give both the same, wait for it to end, stop it, or choose another folder with --out",
         .folder.display()
     )]
     Differs {
@@ -68,7 +68,7 @@ pub(crate) enum Refused {
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
     /// The file system refused.
-    #[error("{}: the run lock cannot be taken: {cause}", .path.display())]
+    #[error("{}: the lock cannot be taken: {cause}", .path.display())]
     Io {
         /// The lock file.
         path: PathBuf,
@@ -107,6 +107,7 @@ impl Lock {
             match lock.read().split_once('\n') {
                 Some((_, theirs)) if theirs == settings => {
                     if lock.is_ours(For::Reading)? {
+                        lock.sign(&settings);
                         return Ok((lock, Company::Others));
                     }
                 }
@@ -119,17 +120,17 @@ impl Lock {
         }
     }
 
-    /// Lets other runs of the same settings in.
+    /// Lets other runs of the same settings in. One that comes just now may have it alone for a moment, and is waited for.
     ///
     /// # Errors
-    /// [`Refused`], if somebody wants it alone at that very moment.
-    pub(crate) fn share(&mut self) -> Result<(), Refused> {
+    /// [`Refused`].
+    pub(crate) fn share(&mut self, cancel: &CancelToken) -> Result<(), Refused> {
         let io = |cause| Refused::Io { path: self.path.clone(), cause };
         self.file.unlock().map_err(io)?;
-        if self.is_ours(For::Reading)? {
-            return Ok(());
+        while !self.is_ours(For::Reading)? {
+            pause(cancel)?;
         }
-        Err(Refused::Held { folder: self.folder(), holder: self.holder() })
+        Ok(())
     }
 
     /// Whether no other run is left, which then cannot come in any more.
@@ -137,7 +138,7 @@ impl Lock {
         self.file.unlock().is_ok() && self.is_ours(For::Making).is_ok_and(|ours| ours)
     }
 
-    /// Waits for the lock of a stage; `wait` is told once of whoever holds it.
+    /// Waits for the lock of a stage; `wait` is told once, if it takes longer, of whoever holds it.
     ///
     /// # Errors
     /// [`Refused`].
@@ -148,9 +149,11 @@ impl Lock {
         wait: &mut dyn FnMut(&str),
     ) -> Result<Self, Refused> {
         let mut lock = Self::open(path)?;
-        let mut told = false;
+        let mut tries = 0;
         while !lock.is_ours(what)? {
-            if !std::mem::replace(&mut told, true) {
+            tries += 1;
+            // Whoever only looks whether it is free has let go by then.
+            if tries == 3 {
                 wait(&lock.holder());
             }
             pause(cancel)?;
@@ -233,6 +236,9 @@ impl Drop for Lock {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
     use tempfile::tempdir;
 
@@ -259,11 +265,11 @@ mod tests {
         let join = |of| Lock::join(&path, of, &CancelToken::NEVER);
         let (mut first, company) = join(&same).unwrap();
         assert_eq!(company, Company::Alone);
-        first.share().unwrap();
+        first.share(&CancelToken::NEVER).unwrap();
         let (mut second, company) = join(&same).unwrap();
         assert_eq!(company, Company::Others);
         let refused = join(&other).unwrap_err().to_string();
-        assert!(refused.contains("with other settings") && refused.contains("--out"), "{refused}");
+        assert!(refused.contains("with other settings or inputs") && refused.contains("--out"), "{refused}");
         assert!(matches!(Lock::take(&path), Err(Refused::Held { .. })));
         assert!(!second.is_last());
         drop(second);
@@ -282,7 +288,8 @@ mod tests {
         let mut told = Vec::new();
         let one = of(For::Reading, &CancelToken::NEVER, &mut told).unwrap();
         let two = of(For::Reading, &CancelToken::NEVER, &mut told).unwrap();
-        let stop = CancelToken::when(|| true);
+        let asked = Arc::new(AtomicU32::new(0));
+        let stop = CancelToken::when(move || asked.fetch_add(1, Ordering::SeqCst) % 5 == 4);
         assert!(matches!(of(For::Making, &stop, &mut told), Err(Refused::Cancelled(_))));
         assert_eq!(told.len(), 1);
         assert!(Lock::try_of_stage(&path).is_none());

@@ -1,12 +1,14 @@
 //! Runs what is not up to date: each stage as soon as its inputs are there, independent ones at once. Does no stage's work.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 use super::Engine;
 use super::depot::Access;
+use super::digest::Digest;
 use super::error::Error;
 use super::execute::{Records, message, sweep};
 use super::explain::{Note, Reason};
@@ -38,6 +40,8 @@ pub(super) struct Session<'a> {
     pub(super) records: Records,
     pub(super) shared: Shared,
     pub(super) making: Making,
+    /// The artifacts of stages whose turns are over.
+    pub(super) seen: Mutex<BTreeMap<String, Digest>>,
 }
 
 impl Engine {
@@ -62,6 +66,12 @@ impl Engine {
         let needed = self.graph.needed(goals)?;
         let (mut lock, company) =
             Lock::join(&self.layout.lock(), &self.settings_digest()?, &self.settings.cancel)?;
+        if company == Company::Others && self.settings.launch.is_some() {
+            return Err(Error::new(format!(
+                "another engraft is running in {}: a training that several processes share has the folder to itself; wait for the other to end, stop it, or choose another folder with --out",
+                self.layout.out().display()
+            )));
+        }
         if let Some(depot) = &self.settings.depot {
             // What only brings artifacts need not be allowed to write.
             let access = if making == Making::Yes { depot.access() } else { Access::Read };
@@ -76,7 +86,7 @@ impl Engine {
             }
             sweep(&self.graph, &self.layout, &self.settings, &ledger);
             live::sweep(&self.layout);
-            lock.share()?;
+            lock.share(&self.settings.cancel)?;
         }
         let session = Session::new(self, goals, observer, making, ledger)?;
         let outcomes = session.schedule(&needed);
@@ -118,7 +128,15 @@ impl<'a> Session<'a> {
         ledger: Mutex<Ledger>,
     ) -> Result<Self, Error> {
         let records = Records { ledger, memo: Memo::load(&engine.layout.memo()), others: engine.others()? };
-        Ok(Self { engine, goals, observer, records, shared: Shared::default(), making })
+        Ok(Self {
+            engine,
+            goals,
+            observer,
+            records,
+            shared: Shared::default(),
+            making,
+            seen: Mutex::default(),
+        })
     }
 }
 
@@ -134,7 +152,8 @@ impl Session<'_> {
                 while let Some(place) = self.next(running, &mut waiting, &outcomes) {
                     running += 1;
                     let (to, same) = (sender.clone(), self.same_again(place, &outcomes));
-                    let work = move || to.send((place, self.guarded(place, same)));
+                    let beside = self.beside(running, &waiting, &outcomes);
+                    let work = move || to.send((place, self.guarded(place, same, beside)));
                     if let Err(cause) = thread::Builder::new().spawn_scoped(scope, work) {
                         let error =
                             anyhow::Error::new(cause).context("no thread can be started for the stage");
@@ -169,18 +188,29 @@ impl Session<'_> {
         outcomes
     }
 
+    /// Whether everything that the stage reads is there.
+    fn is_ready(&self, place: usize, outcomes: &Outcomes) -> bool {
+        let done = |outcome: &Outcome| {
+            use Outcome::{Away, Done, Fresh, Pulled, Restored};
+            matches!(outcome, Fresh | Done(_) | Restored | Pulled | Away)
+        };
+        self.engine.graph.upstream(place).iter().all(|up| outcomes.get(up).is_some_and(done))
+    }
+
+    /// How many stages run at once, as far as that is known: those at work, and those that may begin.
+    fn beside(&self, running: usize, waiting: &[usize], outcomes: &Outcomes) -> NonZeroUsize {
+        let ready = waiting.iter().filter(|place| self.is_ready(**place, outcomes)).count();
+        let jobs = self.engine.settings.jobs;
+        NonZeroUsize::new(running + ready).map_or(jobs, |all| all.min(jobs))
+    }
+
     /// Takes a stage whose inputs are all there out of the waiting ones, if another may start.
     fn next(&self, running: usize, waiting: &mut Vec<usize>, outcomes: &Outcomes) -> Option<usize> {
         let settings = &self.engine.settings;
         if running >= settings.jobs.get() || settings.cancel.is_cancelled() {
             return None;
         }
-        let done = |outcome: &Outcome| {
-            use Outcome::{Away, Done, Fresh, Pulled, Restored};
-            matches!(outcome, Fresh | Done(_) | Restored | Pulled | Away)
-        };
-        let there = |place: &usize| outcomes.get(place).is_some_and(done);
-        let ready = |place: &usize| self.engine.graph.upstream(*place).iter().all(there);
+        let ready = |place: &usize| self.is_ready(*place, outcomes);
         let at = waiting.iter().position(ready)?;
         // What somebody else makes is left to them as long as there is something else to do.
         let free = |place: &usize| {
@@ -208,14 +238,24 @@ impl Session<'_> {
     fn trim(&self, over: impl Fn(&str) -> bool) {
         let layout = &self.engine.layout;
         let excess = {
-            let ledger = self.ledger();
-            Store::list(layout, &ledger).map(|store| store.excess(self.engine.settings.keep, &ledger, layout))
-        };
-        for kept in excess.into_iter().flatten().filter(|kept| over(&kept.stage)) {
-            // What cannot be removed takes up room; the next run tries again. A run beside this one may want it back.
-            if let Some(_lock) = Lock::try_of_stage(&layout.stage_lock(&kept.stage)) {
-                let _ = kept.discard(layout);
+            let mut ledger = self.ledger();
+            if ledger.catch_up().is_err() {
+                return;
             }
+            let lines = ledger.lines().len();
+            Store::list(layout, &ledger)
+                .map(|store| (store.excess(self.engine.settings.keep, &ledger, layout), lines))
+        };
+        let Ok((excess, lines)) = excess else { return };
+        for kept in excess.into_iter().filter(|kept| over(&kept.stage)) {
+            // A run beside this one may want it back, or know more of it by now.
+            let Some(_lock) = Lock::try_of_stage(&layout.stage_lock(&kept.stage)) else { continue };
+            let mut ledger = self.ledger();
+            if ledger.catch_up().is_err() || ledger.lines().len() != lines {
+                return;
+            }
+            // What cannot be removed takes up room; the next run tries again.
+            let _ = kept.discard(layout);
         }
     }
 
@@ -231,8 +271,8 @@ impl Session<'_> {
     }
 
     /// Does the job; a panic outside the stage's own code must not leave the scheduler waiting.
-    fn guarded(&self, place: usize, same: Vec<Note>) -> Turn {
-        let done = catch_unwind(AssertUnwindSafe(|| self.job(place, same)));
+    fn guarded(&self, place: usize, same: Vec<Note>, beside: NonZeroUsize) -> Turn {
+        let done = catch_unwind(AssertUnwindSafe(|| self.job(place, same, beside)));
         let done = done
             .unwrap_or_else(|panic| Err(anyhow::anyhow!("the runner panicked: {}", message(panic.as_ref()))));
         done.unwrap_or_else(|error| Turn::Over(self.failed(place, &error)))
@@ -306,7 +346,6 @@ fn revive(place: usize, makers: &BTreeSet<usize>, waiting: &mut Vec<usize>, outc
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::num::NonZeroUsize;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc::sync_channel;

@@ -1,7 +1,7 @@
 //! A run that shares artifacts: what the depot has is not made again and is downloaded only where it is asked for or read; what was made here is put
 //! there. Does not decide whether a stage is up to date.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Engine;
@@ -29,8 +29,6 @@ pub(super) struct Shared {
     away: Mutex<BTreeMap<String, Arc<Away>>>,
     /// Stages whose artifacts in the depot are damaged, and what says so: they are made here, and put there anew.
     damaged: Mutex<BTreeMap<String, Reason>>,
-    /// Held while an artifact is brought: two stages may read the same.
-    bringing: Mutex<()>,
     /// What was made and could not be put there.
     unshared: Mutex<Vec<String>>,
 }
@@ -159,10 +157,23 @@ impl Session<'_> {
     ) -> anyhow::Result<Vec<(usize, Reason)>> {
         let mut found = Vec::new();
         let Some(depot) = &self.engine.settings.depot else { return Ok(found) };
-        for &up in self.engine.graph.upstream(place) {
+        // From a stage to those before it, as all locks are taken.
+        let upstream: BTreeSet<usize> = self.engine.graph.upstream(place).iter().copied().collect();
+        for up in upstream.into_iter().rev() {
             let stage = self.name(up);
-            let _one = held(&self.shared.bringing);
-            let away = held(&self.shared.away).get(stage).cloned();
+            let away = || held(&self.shared.away).get(stage).cloned();
+            // Only one that is to be replaced is waited for; by then it may have been.
+            let _making = match away() {
+                Some(away) if !self.is_here(&away)? => Some(self.lock(up, place, For::Making)?),
+                _ => None,
+            };
+            let mut away = away();
+            if let Some(found) = &away
+                && self.is_here(found)?
+            {
+                held(&self.shared.away).remove(stage);
+                away = None;
+            }
             if let Some(damage) = self.shared.damage(stage) {
                 // Unless it was made again meanwhile.
                 let here = self.ledger().last(stage).map(|line| line.artifact);
@@ -172,7 +183,6 @@ impl Session<'_> {
                 continue;
             }
             let Some(away) = away else { continue };
-            let _making = self.lock(up, place, For::Making)?;
             let brought = self.bring(depot, stage, &away).inspect_err(|error| {
                 self.observer.event(&Event::NotPulled { stage, why: &failure::text(error) });
             })?;
@@ -186,6 +196,15 @@ impl Session<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Whether another run has brought it meanwhile.
+    fn is_here(&self, away: &Away) -> anyhow::Result<bool> {
+        let mut ledger = self.ledger();
+        ledger.catch_up()?;
+        Ok(ledger.last(&away.line.stage).is_some_and(|line| {
+            line.artifact == away.line.artifact && line.fingerprint == away.line.fingerprint
+        }))
     }
 
     /// Downloads an artifact and puts it in its place; gives what is damaged of it, if anything is, and then leaves everything as it was.

@@ -1,7 +1,8 @@
 //! The turn of one stage in a run: left alone, restored, brought or made, with locks that keep other runs away meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, PoisonError};
 
 use super::digest::Digest;
 use super::execute::Task;
@@ -20,7 +21,7 @@ use super::stage::Stage;
 
 impl Session<'_> {
     /// Leaves a stage alone that is up to date, or else has it for this process alone while it makes it.
-    pub(super) fn job(&self, place: usize, same: Vec<Note>) -> anyhow::Result<Turn> {
+    pub(super) fn job(&self, place: usize, same: Vec<Note>, beside: NonZeroUsize) -> anyhow::Result<Turn> {
         let stage = self.engine.graph.stage(place);
         let reading = self.lock(place, place, For::Reading)?;
         self.ledger().catch_up()?;
@@ -32,15 +33,41 @@ impl Session<'_> {
         }
         drop(reading);
         let _making = self.lock(place, place, For::Making)?;
-        let _reading = self.read_upstream(place)?;
-        recover(stage.name(), &self.engine.layout, &self.engine.settings, &self.records.ledger);
         self.ledger().catch_up()?;
-        self.bring_about(place, same)
+        recover(stage.name(), &self.engine.layout, &self.engine.settings, &self.records.ledger);
+        let turn = self.bring_about(place, same, beside)?;
+        if matches!(&turn, Turn::Over(Outcome::Done(_) | Outcome::Restored | Outcome::Pulled)) {
+            self.remember(stage.name());
+        }
+        Ok(turn)
+    }
+
+    /// Keeps in mind which artifact the stage has at the end of its turn.
+    fn remember(&self, stage: &str) {
+        let artifact = self.ledger().last(stage).map(|line| line.artifact);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.extend(artifact.map(|artifact| (stage.to_owned(), artifact)));
+    }
+
+    /// Fails if another run has replaced what the stage reads since this one looked at it: its files have changed meanwhile.
+    fn check_upstream(&self, place: usize) -> anyhow::Result<()> {
+        self.ledger().catch_up()?;
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for up in self.engine.graph.upstream(place).iter().map(|&up| self.name(up)) {
+            let now = self.ledger().last(up).map(|line| line.artifact);
+            let same = seen.get(up).is_none_or(|before| now.as_ref() == Some(before));
+            anyhow::ensure!(
+                same,
+                "another run has made {up} anew since this one looked at it, because a file that it reads has changed: run again"
+            );
+        }
+        Ok(())
     }
 
     fn fresh(&self, stage: &str, mut judgement: Judgement, same: Vec<Note>) -> anyhow::Result<Turn> {
         judgement.notes.extend(same);
         self.observer.event(&Event::Fresh { stage, notes: &judgement.notes });
+        self.remember(stage);
         self.share(stage)?;
         Ok(Turn::Over(Outcome::Fresh))
     }
@@ -54,11 +81,10 @@ impl Session<'_> {
         Ok(Lock::of_stage(&path, what, cancel, &mut wait)?)
     }
 
-    /// Keeps what the stage reads as it is, but for what is yet to come from the depot.
+    /// Keeps what the stage reads as it is. All locks are taken from a stage to those before it, so that nobody waits in a circle.
     fn read_upstream(&self, place: usize) -> anyhow::Result<Vec<Lock>> {
-        let here = |up: &&usize| self.shared.artifact(self.name(**up)).is_none();
-        let upstream = self.engine.graph.upstream(place).iter().filter(here);
-        upstream.map(|&up| self.lock(up, place, For::Reading)).collect()
+        let upstream: BTreeSet<usize> = self.engine.graph.upstream(place).iter().copied().collect();
+        upstream.into_iter().rev().map(|up| self.lock(up, place, For::Reading)).collect()
     }
 
     /// The artifacts that the stage reads, here or in the depot.
@@ -68,7 +94,7 @@ impl Session<'_> {
         upstream.map(|name| (name.to_owned(), self.shared.artifact(name).or_else(|| here(name)))).collect()
     }
 
-    fn bring_about(&self, place: usize, same: Vec<Note>) -> anyhow::Result<Turn> {
+    fn bring_about(&self, place: usize, same: Vec<Note>, beside: NonZeroUsize) -> anyhow::Result<Turn> {
         let cancel = &self.engine.settings.cancel;
         let stage = self.engine.graph.stage(place);
         let last = self.ledger().last(stage.name()).cloned();
@@ -106,6 +132,7 @@ impl Session<'_> {
         }
         let mut damaged = self.bring_upstream(place, &judgement)?;
         let _reading = self.read_upstream(place)?;
+        self.check_upstream(place)?;
         cancel.check()?;
         let elsewhere: BTreeSet<usize> = damaged.iter().map(|(up, _)| *up).collect();
         damaged.extend(self.damaged(place).into_iter().filter(|(up, _)| !elsewhere.contains(up)));
@@ -113,18 +140,25 @@ impl Session<'_> {
         if !damaged.is_empty() {
             return Ok(Turn::Damaged(damaged));
         }
-        self.make(stage, last.as_ref(), &judgement)
+        self.make(stage, last.as_ref(), &judgement, beside)
     }
 
     /// Runs the stage, as judged.
-    fn make(&self, stage: &dyn Stage, last: Option<&Line>, judgement: &Judgement) -> anyhow::Result<Turn> {
+    fn make(
+        &self,
+        stage: &dyn Stage,
+        last: Option<&Line>,
+        judgement: &Judgement,
+        beside: NonZeroUsize,
+    ) -> anyhow::Result<Turn> {
         let settings = &self.engine.settings;
         let (cancel, faults) = (settings.cancel.clone(), settings.faults.clone());
         let progress = Progress::new(stage.name(), cancel, faults, Arc::clone(&settings.clock));
         let reasons = &judgement.reasons;
         self.observer.event(&Event::Started { stage: stage.name(), reasons, progress: &progress });
         let restart = settings.restart && self.is_asked(stage.name());
-        let task = Task { stage, layout: &self.engine.layout, settings, records: &self.records, restart };
+        let task =
+            Task { stage, layout: &self.engine.layout, settings, records: &self.records, restart, beside };
         let line = task.execute(judgement, &progress)?;
         self.shared.made(stage.name());
         let result = made(last, &line);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use text::file::{Format, documents_of};
 use text::{Document, Labels};
 
-pub(crate) use self::parts::{Parts, part_name};
+pub(crate) use self::parts::{Cut, Parts, part_name};
 pub(crate) use self::told::Told;
 use super::folder;
 use super::location::{self, Location, Place, Places};

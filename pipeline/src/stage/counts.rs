@@ -78,8 +78,8 @@ pub(crate) enum Counted {
     Texts(Corpus),
     /// The counts of its shards.
     Shards(Vec<Place>),
-    /// One of so many parts of a corpus.
-    Part(Corpus, usize),
+    /// A part of a corpus.
+    Part(Corpus),
     /// The counts of the parts of a corpus, made by these stages.
     Parts(Corpus, Vec<String>),
 }
@@ -97,7 +97,7 @@ impl Counted {
 }
 
 /// The stage's name, and what those of its parts begin with.
-const NAME: &str = "counts";
+pub(crate) const NAME: &str = "counts";
 
 impl Counting {
     /// The stage for `config`.
@@ -115,16 +115,19 @@ impl Counting {
     /// The stages that count a corpus: one, or one for each part and one that joins them.
     ///
     /// # Errors
-    /// When a setting is invalid, or the corpus cannot be cut.
-    pub(crate) fn of_corpus(config: &Config, corpus: &Corpus) -> anyhow::Result<Vec<Self>> {
-        let Some(parts) = corpus.parts()? else {
+    /// When a setting is invalid.
+    pub(crate) fn of_corpus(
+        config: &Config,
+        corpus: &Corpus,
+        parts: Option<&[Corpus]>,
+    ) -> anyhow::Result<Vec<Self>> {
+        let Some(parts) = parts else {
             return Ok(vec![Self::new(config, Counted::Texts(corpus.clone()))?]);
         };
         anyhow::ensure!(
             config.shard.is_none(),
             "counts.shard counts some of the documents and [corpus.parts] cuts all of them into parts: leave one of them out"
         );
-        let all = parts.len();
         // What is rare in a part may not be so in the whole.
         let mut of_part = config.clone();
         (of_part.what.min_count, of_part.what.max_words) = (1, None);
@@ -133,7 +136,7 @@ impl Counting {
             .map(|(number, part)| Self {
                 name: part_name(NAME, number),
                 config: of_part.clone(),
-                from: Counted::Part(part, all),
+                from: Counted::Part(part.clone()),
             })
             .collect();
         let names = stages.iter().map(|stage| stage.name.clone()).collect();
@@ -148,7 +151,13 @@ impl Counting {
             Counted::Texts(corpus) => {
                 self.count(corpus, self.config.shard.map_or(Share::Whole, Share::Shard), context, room)
             }
-            Counted::Part(corpus, _) => self.count(corpus, Share::Part, context, room),
+            Counted::Part(corpus) => {
+                self.count(corpus, Share::Part, context, room).map_err(|error| {
+                    let shared = "parts that are counted side by side share counts.memory: allow more of it, or run fewer with --jobs";
+                    let words = matches!(error.downcast_ref(), Some(count::Error::Words { .. }));
+                    if words { error.context(shared) } else { error }
+                })
+            }
             Counted::Parts(corpus, names) => {
                 let folders = names.iter().map(|name| Ok(context.artifact(name)?.to_owned()));
                 let folders: Vec<PathBuf> = folders.collect::<anyhow::Result<_>>()?;
@@ -178,11 +187,17 @@ impl Counting {
         })
     }
 
-    /// Memory that the stage may take: parts that run side by side share it.
-    fn memory(&self, jobs: usize) -> usize {
-        match &self.from {
-            Counted::Part(_, all) => (self.config.memory.0 / jobs.min(*all).max(1)).max(count::LEAST_MEMORY),
-            Counted::Texts(_) | Counted::Shards(_) | Counted::Parts(..) => self.config.memory.0,
+    /// What the stage may take: parts that run side by side share it.
+    fn room(&self, context: &Context) -> Room {
+        let beside = match &self.from {
+            Counted::Part(_) => context.beside(),
+            Counted::Texts(_) | Counted::Shards(_) | Counted::Parts(..) => 1,
+        };
+        Room {
+            memory: (self.config.memory.0 / beside).max(count::LEAST_MEMORY),
+            threads: (context.jobs() / beside).max(1),
+            folder: context.out().to_owned(),
+            cancel: context.progress().cancel_token(),
         }
     }
 }
@@ -199,7 +214,7 @@ impl Stage for Counting {
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "counts", &self.config);
         match &self.from {
-            Counted::Texts(corpus) | Counted::Part(corpus, _) => corpus.describe(to),
+            Counted::Texts(corpus) | Counted::Part(corpus) => corpus.describe(to),
             Counted::Shards(places) => places.iter().for_each(|place| place.describe(to)),
             // What matters of them is described by them.
             Counted::Parts(..) => {}
@@ -208,19 +223,14 @@ impl Stage for Counting {
 
     fn inputs(&self) -> Vec<Input> {
         match &self.from {
-            Counted::Texts(corpus) | Counted::Part(corpus, _) => corpus.inputs(),
+            Counted::Texts(corpus) | Counted::Part(corpus) => corpus.inputs(),
             Counted::Shards(places) => location::inputs(places),
             Counted::Parts(_, names) => names.iter().map(Input::artifact).collect(),
         }
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let room = Room {
-            memory: self.memory(context.jobs()),
-            threads: context.jobs(),
-            folder: context.out().to_owned(),
-            cancel: context.progress().cancel_token(),
-        };
+        let room = self.room(context);
         let counts = self.counts(context, &room).and_then(|counts| Ok(counts.write(context.out())?));
         // Whoever was interrupted says that and nothing else.
         context.check()?;

@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use kg::split::Part;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tasks::maps::generators::Limits;
 use tasks::maps::hub;
 use tasks::maps::index::{Index, Options};
@@ -30,8 +29,8 @@ use text::ner::Filters;
 use text::phrase;
 
 use self::piece::Piece;
-use self::told::record;
 pub(super) use self::told::told;
+use self::told::{record, told_of};
 use self::tools::Tools;
 use super::LONGEST;
 use super::corpus::Corpus;
@@ -195,7 +194,7 @@ const VERSION: u32 = 2;
 const STAGE_VERSION: u32 = 4;
 
 /// The stage's name, and what those of its parts begin with.
-const NAME: &str = "maps";
+pub(crate) const NAME: &str = "maps";
 
 /// The stage.
 #[derive(Debug)]
@@ -361,22 +360,11 @@ impl Stage for Mapping {
             Tokenizer { blake3: digest.clone(), size: vocabulary.size(), special: vocabulary.special() };
         let options = Options { limits: self.config.limits, relevance, graph };
         record(context, &counts, part.tokens);
-        let marks = judge.marks(&labels);
-        context.record("against_marks", marks.told());
+        let mut marks = judge.marks(&labels);
+        marks.dictionary = told_of(&tools);
+        marks.record(context);
         if self.corpus.is_part() {
             marks.write(context.out())?;
-        }
-        if let Some(report) = tools.dictionary() {
-            context.record("dictionary", json!({"terms": report.terms, "entities": report.entities}));
-            let mut dropped = Vec::new();
-            for (spelling, tally) in [
-                ("as written", &report.written),
-                ("turned", &report.turned),
-                ("other number", &report.other_number),
-            ] {
-                dropped.push(json!({"spelling": spelling, "read": tally.read, "kept": tally.kept, "why_not": tally.dropped}));
-            }
-            context.record("spellings", dropped);
         }
         let mut index = Index::new(options, tokenizer, vec![(part, counts)]);
         hub::write(context.out(), &index)?;

@@ -84,7 +84,7 @@ fn documents(
     take: &mut dyn FnMut(Vec<Sample>) -> Result<(), Error>,
     watch: &mut dyn FnMut(u64) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (mut samples, mut met) = (Vec::new(), 0);
+    let (mut samples, mut met, mut told) = (Vec::new(), 0, 0);
     for file in index.files() {
         let maps = Maps::open(&part.folder, file)?;
         for first in (0..maps.groups()).step_by(WAVE) {
@@ -92,7 +92,6 @@ fn documents(
                 .into_par_iter()
                 .map(|group| Ok(maps.group(group)?.rows().map(|row| row.to_sample()).collect()))
                 .collect::<Result<_, Error>>()?;
-            let before = met;
             for sample in groups.into_iter().flatten() {
                 let document = u64::from(sample.document);
                 if document < met || document >= part.documents {
@@ -109,12 +108,13 @@ fn documents(
                 }
                 samples.push(sample);
             }
-            watch(met - before)?;
+            watch(met - told)?;
+            told = met;
         }
     }
     while met < part.documents {
         take(std::mem::take(&mut samples))?;
         met += 1;
     }
-    Ok(())
+    watch(met - told)
 }

@@ -68,7 +68,7 @@ pub(super) fn line(event: &Event<'_>, detail: Detail) -> String {
         }
         Event::Failed { stage, error } => format!("{stage}: failed: {error}"),
         Event::Waits { stage, of, holder } if stage == of => {
-            format!("{stage}: waits: another engraft ({holder}) is at it")
+            format!("{stage}: waits: another engraft ({holder}) makes or reads it")
         }
         Event::Waits { stage, of, holder } => {
             format!("{stage}: waits: another engraft ({holder}) makes {of}, which it reads")

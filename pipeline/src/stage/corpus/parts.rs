@@ -1,9 +1,14 @@
 //! A corpus cut into parts at the borders of its files: as many stages, which any number of processes and machines may run.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use super::{Config, Corpus, Extent, Texts, found};
+use crate::engine::context::Context;
+use crate::engine::describe::Describe;
+use crate::engine::stage::{Artifacts, Input, Stage};
 use crate::stage::location::Place;
 use crate::stage::memory::Memory;
 
@@ -29,14 +34,60 @@ struct Piece {
     bytes: u64,
 }
 
+/// What becomes of a corpus.
+#[derive(Debug)]
+pub(crate) enum Cut {
+    /// It is in one piece.
+    Whole,
+    /// These follow each other.
+    Parts(Vec<Corpus>),
+    /// It is to be cut, and cannot be looked at.
+    Unseen(String),
+}
+
+impl Cut {
+    /// The parts, if there are any.
+    #[must_use]
+    pub(crate) fn parts(&self) -> Option<&[Corpus]> {
+        match self {
+            Self::Parts(parts) => Some(parts),
+            Self::Whole | Self::Unseen(_) => None,
+        }
+    }
+
+    /// What stands for the stage `name`, which cannot be cut: other commands than those that make it go on.
+    #[must_use]
+    pub(crate) fn in_place_of(&self, name: &'static str) -> Option<Box<dyn Stage>> {
+        match self {
+            Self::Unseen(why) => Some(Box::new(Uncut { name, why: why.clone() })),
+            Self::Whole | Self::Parts(_) => None,
+        }
+    }
+}
+
 impl Corpus {
-    /// Its parts, if it is to be cut: a function of the names and sizes of the files alone.
+    /// Cuts it, if it is to be cut: a function of the names and sizes of the files alone.
     ///
     /// # Errors
-    /// When a file cannot be looked at.
-    pub(crate) fn parts(&self) -> anyhow::Result<Option<Vec<Self>>> {
-        let Some(Parts { bytes }) = self.config.parts else { return Ok(None) };
+    /// When it cannot be meant.
+    pub(crate) fn cut(&self) -> anyhow::Result<Cut> {
+        let Some(Parts { bytes }) = self.config.parts else { return Ok(Cut::Whole) };
         anyhow::ensure!(bytes.0 > 0, "corpus.parts.bytes is 0, expected an amount such as \"256MiB\"");
+        for place in self.places.iter().flatten() {
+            if let Place::World { label, below } = place {
+                anyhow::bail!(
+                    "{label} lies in the artifact of stage world: {WHEN}; make the world first, in another output folder, and name {} there, or leave [corpus.parts] out",
+                    below.display()
+                );
+            }
+        }
+        Ok(match self.cut_by(bytes.0 as u64) {
+            Ok(parts) => Cut::Parts(parts),
+            Err(error) => Cut::Unseen(format!("{error:#}")),
+        })
+    }
+
+    fn cut_by(&self, bytes: u64) -> anyhow::Result<Vec<Self>> {
         let mut parts: Vec<Vec<Piece>> = Vec::new();
         let mut room = 0;
         for (number, (texts, places)) in self.config.texts.iter().zip(&self.places).enumerate() {
@@ -48,14 +99,14 @@ impl Corpus {
                             part.push(piece);
                         }
                         None => {
-                            room = (bytes.0 as u64).saturating_sub(piece.bytes);
+                            room = bytes.saturating_sub(piece.bytes);
                             parts.push(vec![piece]);
                         }
                     }
                 }
             }
         }
-        Ok(Some(parts.into_iter().map(|pieces| self.part(pieces)).collect()))
+        Ok(parts.into_iter().map(|pieces| self.part(pieces)).collect())
     }
 
     /// The part of these pieces. Nothing says which part it is: that of the same files is the same.
@@ -81,35 +132,66 @@ impl Corpus {
     }
 }
 
+/// Why a corpus must be there early.
+const WHEN: &str =
+    "[corpus.parts] cuts a corpus by the sizes of its files, which must be there when stages are planned";
+
 /// What a place consists of, with sizes.
 fn pieces(texts: usize, format: &Texts, place: &Place) -> anyhow::Result<Vec<Piece>> {
-    let first =
-        "[corpus.parts] cuts a corpus by the sizes of its files, which must be there when stages are planned";
-    let path = match place {
-        Place::Outside { path, .. } => path,
-        Place::World { below, .. } => anyhow::bail!(
-            "{} lies in the artifact of stage world: {first}; make the world first, in another output folder, and name {} there, or leave [corpus.parts] out",
-            place.label(),
-            below.display()
-        ),
-        Place::Remote { .. } => {
-            let bytes = place.bytes().with_context(|| format!("{}: {first}", place.label()))?;
-            return Ok(vec![Piece { texts, place: place.clone(), bytes }]);
-        }
+    let Place::Outside { path, .. } = place else {
+        let bytes = place.bytes().with_context(|| format!("{}: {WHEN}", place.label()))?;
+        return Ok(vec![Piece { texts, place: place.clone(), bytes }]);
     };
-    let files = found(format, path, place.label()).with_context(|| first)?;
-    let size = |path: &std::path::Path| -> anyhow::Result<u64> {
-        let data = std::fs::metadata(path).with_context(|| format!("{}: {first}", path.display()))?;
+    let files = found(format, path, place.label()).context(WHEN)?;
+    let size = |path: &Path| -> anyhow::Result<u64> {
+        let data = std::fs::metadata(path).with_context(|| format!("{}: {WHEN}", path.display()))?;
         Ok(data.len())
     };
     if format.format.is_in_several_files() {
         let bytes = files.iter().map(|file| size(file)).sum::<anyhow::Result<u64>>()?;
         return Ok(vec![Piece { texts, place: place.clone(), bytes }]);
     }
-    let piece = |file: &std::path::PathBuf| {
+    let piece = |file: &PathBuf| {
         let below = file.strip_prefix(path).ok().filter(|below| !below.as_os_str().is_empty());
-        let place = below.map_or_else(|| place.clone(), |below| place.file(&below.to_string_lossy()));
+        let place = match below.map(Path::to_str) {
+            Some(Some(below)) => place.file(below),
+            Some(None) => anyhow::bail!("{}: the name is no Unicode: rename the file", file.display()),
+            None => place.clone(),
+        };
         Ok(Piece { texts, bytes: size(file)?, place })
     };
     files.iter().map(piece).collect()
+}
+
+/// A stage on a corpus that cannot be cut.
+#[derive(Debug)]
+struct Uncut {
+    name: &'static str,
+    why: String,
+}
+
+impl Stage for Uncut {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        to.field("corpus.parts", self.why.clone().into());
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        Vec::new()
+    }
+
+    fn foresee(&self, _: &Artifacts<'_>) -> anyhow::Result<()> {
+        Err(anyhow::anyhow!(self.why.clone()))
+    }
+
+    fn run(&self, _: &mut Context) -> anyhow::Result<()> {
+        Err(anyhow::anyhow!(self.why.clone()))
+    }
 }

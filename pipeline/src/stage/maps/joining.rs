@@ -25,16 +25,14 @@ pub(crate) struct Joining {
 
 impl Mapping {
     /// The stages that make the maps of its corpus: itself, or one for each part and one that joins them.
-    ///
-    /// # Errors
-    /// When the corpus cannot be cut.
-    pub(crate) fn stages(self) -> anyhow::Result<Vec<Box<dyn Stage>>> {
-        let Some(parts) = self.corpus.parts()? else { return Ok(vec![Box::new(self)]) };
+    #[must_use]
+    pub(crate) fn stages(self, parts: Option<&[Corpus]>) -> Vec<Box<dyn Stage>> {
+        let Some(parts) = parts else { return vec![Box::new(self)] };
         let names: Vec<String> = (1..=parts.len()).map(|number| part_name(NAME, number)).collect();
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
         for (name, corpus) in names.iter().zip(parts) {
             let (config, vocabulary) = (self.config.clone(), self.vocabulary.clone());
-            stages.push(Box::new(Self { name: name.clone(), config, corpus, vocabulary }));
+            stages.push(Box::new(Self { name: name.clone(), config, corpus: corpus.clone(), vocabulary }));
         }
         stages.push(Box::new(Joining {
             corpus: self.corpus,
@@ -42,7 +40,7 @@ impl Mapping {
             items_per_group: self.config.items_per_group,
             parts: names,
         }));
-        Ok(stages)
+        stages
     }
 }
 
@@ -87,7 +85,7 @@ impl Stage for Joining {
         for (part, counts) in &index.texts {
             record(context, counts, index.part(*part).map_or(0, |part| part.tokens));
         }
-        context.record("against_marks", Marks::of_parts(all())?.told());
+        Marks::of_parts(all())?.record(context);
         hub::write(context.out(), &index)?;
         index.write(context.out())?;
         Ok(())

@@ -6,9 +6,11 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use text::ner::{Dictionary, Mention, Score, Tagger, evaluate};
 use text::{Document, Label, Labels};
+
+use crate::engine::context::Context;
 
 /// Compares document after document, corpus by corpus: a corpus says nothing of kinds that it does not mark.
 #[derive(Debug)]
@@ -66,7 +68,11 @@ impl<'d> Judge<'d> {
             found: corpus.found,
             kinds: corpus.scores.iter().map(|(label, score)| (name(label), *score)).collect(),
         };
-        Marks { texts: self.corpora.iter().map(of).collect() }
+        Marks {
+            texts: self.corpora.iter().map(of).collect(),
+            kinds: labels.names().to_vec(),
+            dictionary: Map::new(),
+        }
     }
 }
 
@@ -78,6 +84,10 @@ const FILE: &str = "marks.json";
 #[serde(deny_unknown_fields)]
 pub(super) struct Marks {
     texts: Vec<Judged>,
+    /// Kinds in the order in which they were met, in any of the texts.
+    kinds: Vec<String>,
+    /// What became of the dictionary's terms, if there is one: facts by their names.
+    pub(super) dictionary: Map<String, Value>,
 }
 
 /// Those of the texts of one name.
@@ -103,8 +113,18 @@ impl Marks {
             let text = std::fs::read(&file).with_context(|| file.display().to_string())?;
             let part: Self = serde_json::from_slice(&text)
                 .with_context(|| format!("{} is not as it was written", file.display()))?;
+            for kind in part.kinds {
+                if !all.kinds.contains(&kind) {
+                    all.kinds.push(kind);
+                }
+            }
             part.texts.into_iter().for_each(|judged| all.add(judged));
+            // That of every part is the same.
+            all.dictionary = part.dictionary;
         }
+        let Self { texts, kinds, .. } = &mut all;
+        let place = |kind: &String| kinds.iter().position(|known| known == kind);
+        texts.iter_mut().for_each(|judged| judged.kinds.sort_by_key(|(kind, _)| place(kind)));
         Ok(all)
     }
 
@@ -132,8 +152,13 @@ impl Marks {
         Ok(base::whole::write_whole(&folder.join(FILE), &text)?)
     }
 
-    /// As a fact.
-    pub(super) fn told(&self) -> Vec<Value> {
+    /// Leaves them as facts.
+    pub(super) fn record(&self, context: &Context) {
+        context.record("against_marks", self.told());
+        self.dictionary.iter().for_each(|(fact, value)| context.record(fact, value.clone()));
+    }
+
+    fn told(&self) -> Vec<Value> {
         self.texts.iter().flat_map(Judged::told).collect()
     }
 }

@@ -35,9 +35,11 @@ pub struct Limits {
 pub fn merge(shards: &[PathBuf], limits: Limits, room: &Room) -> Result<Counts, Error> {
     room.check()?;
     let indices = indices(shards)?;
-    let mut problems = misfits(shards, &indices);
     let part = indices.iter().position(|index| index.extent == Extent::Part);
-    problems.extend(part.map(|part| format!("{} holds a part of a corpus", shards[part].display())));
+    let problems = match part {
+        Some(part) => vec![format!("{} holds a part of a corpus", shards[part].display())],
+        None => misfits(shards, &indices),
+    };
     if !problems.is_empty() {
         return Err(Error::Shards { problems: problems.join("; ") });
     }
