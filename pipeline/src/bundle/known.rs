@@ -10,6 +10,7 @@ use batch::maps::sample::Sample;
 use serde_json::Value;
 use tasks::downstream::encode::Framed;
 use tasks::maps::generators::Limits;
+use tasks::maps::tools::Tools;
 use tasks::token::encode::Vocabulary;
 
 use super::lines::Input;
@@ -18,7 +19,6 @@ use crate::engine::digest::Digest;
 use crate::stage::finetune::quirks::PairOrder;
 use crate::stage::maps::Mapping;
 use crate::stage::maps::of_texts::{MappedRows, Marks, WordRow, differing};
-use crate::stage::maps::tools::Tools;
 
 /// Where what maps are made with is looked for, should a model ask for it.
 #[derive(Clone, Copy)]

@@ -11,6 +11,7 @@ use model::predict::Predictor;
 use serde_json::{Map, Value, json};
 use tasks::downstream::encode::{Cuts, Frame, Framed};
 use tasks::maps::generators::Limits;
+use tasks::maps::tools::Tools;
 use text::characters::Characters;
 
 use super::answer::Remarks;
@@ -19,8 +20,7 @@ use super::lines::{Input, Inputs};
 use super::opened::Opened;
 use super::task_file::{Asked, Spans};
 use super::{LINES, TOKENS, asked_together};
-use crate::stage::maps::placed::{Layout, Placed};
-use crate::stage::maps::tools::Tools;
+use crate::stage::maps::placed::{self, Layout, Placed};
 
 /// A model with all that it takes to ask it.
 #[derive(Debug)]
@@ -128,14 +128,14 @@ impl Reading {
             );
         };
         let tools = self.by.tools();
-        let counted = tools.counted(&[&input.text, passage]).map_err(|(_, error)| at(error))?;
+        let counted = placed::counted(tools, &[&input.text, passage]).map_err(|(_, error)| at(error))?;
         let [of_question, of_passage] = &counted[..] else { anyhow::bail!("words of no text; report it") };
         let question = self.layout.question(of_question);
         remarks.questions += u64::from(question.words < of_question.len());
         let windows = self.layout.windows(&question, of_passage);
         let pairs: Vec<(&str, &str)> =
             windows.iter().map(|bytes| (&input.text[..question.bytes], &passage[bytes.clone()])).collect();
-        let placed = tools.placed(self.limits, &pairs).map_err(|(_, error)| at(error))?;
+        let placed = placed::placed(tools, self.limits, &pairs).map_err(|(_, error)| at(error))?;
         // Of a passage only words longer than a row are cut.
         for cut in placed.iter().map(|placed| u64::from(placed.sample.cut)) {
             remarks.cuts.add(Cuts { rows: 1, cut: u64::from(cut > 0), tokens: cut });

@@ -13,7 +13,7 @@ use tasks::maps::draw::{self, Picture, Shades};
 use super::exit::Exit;
 use super::print::{self, Format};
 use crate::engine::layout::Layout;
-use crate::stage::maps::Mapping;
+use crate::stage::maps::{Mapping, empty};
 
 /// What is drawn, and where.
 pub(super) struct Drawing<'a> {
@@ -44,7 +44,7 @@ pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit
     // Words of the text are all in a phrase.
     let auxiliary = row.phrases.iter().filter(|phrase| **phrase == 0).count();
     let empty = |map| {
-        let reason = tools.why_empty(map, &sample)?;
+        let reason = empty::reason(tools.config(), map, &sample)?;
         Some(format!("{}: empty beside the diagonal: {reason}", Map::name(map)))
     };
     if let Some(folder) = drawing.svg {

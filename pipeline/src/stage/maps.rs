@@ -2,37 +2,33 @@
 
 pub(crate) mod benchmark;
 pub(crate) mod empty;
-pub(crate) mod hidden;
 mod joining;
 mod judge;
-mod names;
 pub(crate) mod of_texts;
-mod piece;
 pub(crate) mod placed;
 mod told;
-pub(crate) mod tools;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use kg::split::Part;
 use serde::{Deserialize, Serialize};
+use tasks::maps::config::{Config as Samples, Entities, Phrases};
+use tasks::maps::folders::Folders;
 use tasks::maps::generators::Limits;
 use tasks::maps::hub;
 use tasks::maps::index::{Index, Options};
+use tasks::maps::piece::Piece;
+use tasks::maps::tools::Tools;
 use tasks::maps::write::{Target, Writer};
 use tasks::shard::file::Size;
 use tasks::shard::index::Tokenizer;
 use tasks::token::encode::{Case, Vocabulary};
 use text::file::Format;
-use text::ner::Filters;
-use text::phrase;
 
-use self::piece::Piece;
+use self::judge::Judge;
 pub(super) use self::told::told;
 use self::told::{record, told_of};
-use self::tools::Tools;
-use super::LONGEST;
 use super::corpus::Corpus;
 use super::vocabulary::Source;
 use crate::config::range::{MANY, whole};
@@ -44,32 +40,9 @@ use crate::engine::stage::{Input, Stage};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// The unit of a sample; units without words are skipped. Sentences as for `counts.what.within`.
-    ///
-    /// Source: KAM-BERT, section 3.4: auxiliary terms are added sentence by sentence.
-    pub unit: Unit,
-    /// How long samples may be.
-    pub limits: Limits,
-    /// Where entities come from. Of mentions that share a word, the one with the most words is kept, then the first. Where files annotate entities
-    /// and a dictionary matches them, `engraft inspect maps` shows `against_marks`: for each of `[[corpus.texts]]` whose format annotates entities,
-    /// per annotated kind, how many are annotated and found, with precision and recall by exact boundaries and by overlap. Everything the
-    /// dictionary finds in any document of these texts counts as found, annotated or not: matches annotated as another kind, or not at all, lower
-    /// precision. Kinds that the texts do not annotate are not evaluated.
-    ///
-    /// Source: `dictionary`, ours: most corpora are not annotated (KAM-BERT uses Stanza's tagger).
-    pub entities: Entities,
-    /// Where phrases come from.
-    ///
-    /// Source: `neighbours`, ours: they need no parser (KAM-BERT uses Stanza's).
-    pub phrases: Phrases,
-    /// Relevance of words to each other, and auxiliary terms.
-    ///
-    /// Source: KAM-BERT, equation 7.
-    pub terms: Terms,
-    /// Whether mentions are related when a triple connects their entities.
-    ///
-    /// Source: KAM-BERT: the three other maps; this one is named as an extension (equation 8).
-    pub graph: Graph,
+    /// How samples are made of texts.
+    #[serde(flatten)]
+    pub samples: Samples,
     /// Maximum size of a file.
     ///
     /// Source: `{ bytes = 67108864 }`, ours, as `shards.size`.
@@ -82,16 +55,7 @@ pub(crate) struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            unit: Unit::default(),
-            limits: Limits::default(),
-            entities: Entities::Dictionary(Filters::default()),
-            phrases: Phrases::Neighbours(phrase::Config::default()),
-            terms: Terms::default(),
-            graph: Graph::default(),
-            size: Size::Bytes(64 << 20),
-            items_per_group: 256,
-        }
+        Self { samples: Samples::default(), size: Size::Bytes(64 << 20), items_per_group: 256 }
     }
 }
 
@@ -101,80 +65,11 @@ impl Config {
     /// # Errors
     /// Names the first that is not.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        self.limits.check().map_err(|error| anyhow::anyhow!("maps.limits.{error}"))?;
-        whole("maps.limits.terms", self.limits.terms as u64, 0..=LONGEST)?;
+        self.samples.check().map_err(|error| anyhow::anyhow!("maps.{error}"))?;
         whole("maps.items_per_group", self.items_per_group as u64, 1..=MANY)?;
         whole("maps.size", self.size.most(), 1..=u64::MAX)?;
-        if let Entities::Dictionary(filters) = &self.entities {
-            filters.check().map_err(|error| anyhow::anyhow!("maps.entities.dictionary.{error}"))?;
-        }
-        if let Phrases::Neighbours(phrases) = &self.phrases {
-            phrases.check().map_err(|error| anyhow::anyhow!("maps.phrases.neighbours.{error}"))?;
-        }
         Ok(())
     }
-
-    /// Whether entities or their neighbours are looked up in the triple table.
-    fn needs_graph(&self) -> bool {
-        self.entities != Entities::None || self.graph == Graph::Adjacent
-    }
-}
-
-/// What a sample is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Unit {
-    /// A sentence.
-    #[default]
-    Sentence,
-    /// A document.
-    Document,
-}
-
-/// Where entities come from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Entities {
-    /// None.
-    None,
-    /// Those annotated in the corpus files.
-    Marked,
-    /// Names and synonyms from the graph, matched in the texts.
-    Dictionary(Filters),
-}
-
-/// Where phrases come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Phrases {
-    /// Every word is a phrase.
-    None,
-    /// Those annotated in the corpus files.
-    Marked,
-    /// Chains of neighbours; needs `[counts]` with `adjacent = "count"`.
-    Neighbours(phrase::Config),
-}
-
-/// Whether words are related.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Terms {
-    /// Neither relevance nor auxiliary terms.
-    None,
-    /// Both, from `[pmi]`.
-    #[default]
-    Relevance,
-}
-
-/// Whether entities are related.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Graph {
-    /// They are not.
-    #[default]
-    None,
-    /// They are.
-    Adjacent,
 }
 
 /// What a config has besides `[maps]` that maps need.
@@ -217,7 +112,7 @@ impl Mapping {
         vocabulary: (Source, Case),
         around: Around<'_>,
     ) -> anyhow::Result<Self> {
-        if matches!(config.phrases, Phrases::Neighbours(_)) {
+        if config.samples.needs_counts() {
             let counts = around
                 .counts
                 .context("maps.phrases = neighbours needs the counts of [counts]: add that table")?;
@@ -228,19 +123,19 @@ impl Mapping {
         }
         for (wanted, field, marks, what) in [
             (
-                config.entities == Entities::Marked,
+                config.samples.entities == Entities::Marked,
                 "entities",
                 Format::has_spans as fn(&Format) -> bool,
                 "entities",
             ),
-            (config.phrases == Phrases::Marked, "phrases", Format::has_phrases, "phrases"),
+            (config.samples.phrases == Phrases::Marked, "phrases", Format::has_phrases, "phrases"),
         ] {
             anyhow::ensure!(
                 !wanted || corpus.formats().chain(around.parsed.iter().copied()).any(marks),
                 "maps.{field} = \"marked\", but no format of [[corpus.texts]] or of benchmarks.parsed marks {what}: find them otherwise, or bring files that mark them"
             );
         }
-        if config.terms == Terms::Relevance {
+        if config.samples.needs_scores() {
             anyhow::ensure!(
                 around.pmi.is_some(),
                 "maps.terms = \"relevance\" needs the scores of [pmi]: add that table"
@@ -269,20 +164,20 @@ impl Mapping {
     /// How long samples of the corpus may be.
     #[must_use]
     pub(crate) fn limits(&self) -> Limits {
-        self.config.limits
+        self.config.samples.limits
     }
 
     /// The stages whose artifacts samples are made with, besides the vocabulary.
     #[must_use]
     pub(crate) fn inputs_of_tools(&self) -> Vec<Input> {
         let mut inputs = vec![];
-        if self.config.needs_graph() {
+        if self.config.samples.needs_graph() {
             inputs.push(Input::artifact("triples"));
         }
-        if matches!(self.config.phrases, Phrases::Neighbours(_)) {
+        if self.config.samples.needs_counts() {
             inputs.push(Input::artifact("counts"));
         }
-        if self.config.terms == Terms::Relevance {
+        if self.config.samples.needs_scores() {
             inputs.push(Input::artifact("pmi"));
         }
         inputs
@@ -290,7 +185,7 @@ impl Mapping {
 
     /// Describes how samples are made of words; not how many words they have.
     pub(crate) fn describe_tools(&self, to: &mut dyn Describe) {
-        let Config { limits, entities, phrases, terms, graph, .. } = &self.config;
+        let Samples { limits, entities, phrases, terms, graph, .. } = &self.config.samples;
         describe::config(to, "maps.version", &VERSION);
         describe::config(to, "maps.limits.terms", &limits.terms);
         describe::config(to, "maps.limits.auxiliary", &limits.auxiliary);
@@ -305,8 +200,33 @@ impl Mapping {
         vocabulary: Vocabulary,
         artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Tools> {
-        Tools::load(&self.config, vocabulary, self.vocabulary.1, artifact)
+        load(&self.config.samples, vocabulary, self.vocabulary.1, artifact)
     }
+}
+
+/// Loads what samples are made with as `samples` asks for it.
+fn load(
+    samples: &Samples,
+    vocabulary: Vocabulary,
+    case: Case,
+    artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
+) -> anyhow::Result<Tools> {
+    let of = |is_needed: bool, stage: &str| is_needed.then(|| artifact(stage)).transpose();
+    let folders = Folders {
+        triples: of(samples.needs_graph(), "triples")?,
+        counts: of(samples.needs_counts(), "counts")?,
+        pmi: of(samples.needs_scores(), "pmi")?,
+    };
+    Ok(Tools::load(samples, vocabulary, case, &folders)?)
+}
+
+/// The digests of the relevance matrix, and of the table of triples, which stands for the graph, where they are used.
+fn digests(tools: &Tools, context: &Context) -> anyhow::Result<[Option<String>; 2]> {
+    let of = |path: Option<&Path>| {
+        let digest = path.map(|path| context.digest(path)).transpose()?;
+        anyhow::Ok(digest.map(|digest| digest.to_string()))
+    };
+    Ok([of(tools.relevance())?, of(tools.table())?])
 }
 
 impl Stage for Mapping {
@@ -346,7 +266,7 @@ impl Stage for Mapping {
         };
         let build = |first: u32, pieces: &[Piece]| tools.samples(first, pieces);
         let mut writer = Writer::new(target, &build)?;
-        let mut judge = tools.judge();
+        let mut judge = Judge::new(tools.dictionary());
         let labels = self.corpus.each(context, |texts, document| {
             if texts.format.has_spans() {
                 judge.document(&texts.name, document);
@@ -355,10 +275,10 @@ impl Stage for Mapping {
         })?;
         let (part, counts) = writer.finish()?;
         context.check()?;
-        let (vocabulary, [relevance, graph]) = (tools.vocabulary(), tools.digests(context)?);
+        let (vocabulary, [relevance, graph]) = (tools.vocabulary(), digests(&tools, context)?);
         let tokenizer =
             Tokenizer { blake3: digest.clone(), size: vocabulary.size(), special: vocabulary.special() };
-        let options = Options { limits: self.config.limits, relevance, graph };
+        let options = Options { limits: self.config.samples.limits, relevance, graph };
         record(context, &counts, part.tokens);
         let mut marks = judge.marks(&labels);
         marks.dictionary = told_of(&tools);

@@ -3,6 +3,7 @@
 use batch::maps::expand::Map;
 use tasks::downstream::encode::Framed;
 use tasks::maps::generators::Limits;
+use tasks::maps::tools::Tools;
 use tasks::token::encode::{Case, Vocabulary};
 
 use batch::maps::sample::Sample;
@@ -11,8 +12,7 @@ use super::attention::{Attending, Kept};
 use super::config::Fixed;
 use crate::engine::context::Context;
 use crate::stage::maps::of_texts::{MappedRows, WordRow};
-use crate::stage::maps::placed::{Counted, Placed};
-use crate::stage::maps::tools::Tools;
+use crate::stage::maps::placed::{self, Counted, Placed};
 
 /// Makes rows with maps, or of a text alone where heads attend by none.
 pub(super) struct Known {
@@ -70,7 +70,7 @@ impl Known {
     /// # Errors
     /// When one cannot be encoded.
     pub(super) fn counted(&self, texts: &[&str]) -> anyhow::Result<Vec<Vec<Counted>>> {
-        let counted = self.tools.counted(texts);
+        let counted = placed::counted(&self.tools, texts);
         counted.map_err(|(text, error)| anyhow::Error::new(error).context(format!("{:?}", texts[text])))
     }
 
@@ -79,7 +79,7 @@ impl Known {
     /// # Errors
     /// When one cannot be encoded.
     pub(super) fn placed(&self, pairs: &[(&str, &str)]) -> anyhow::Result<Vec<Placed>> {
-        self.tools.placed(self.limits, pairs).map_err(|(_, error)| error.into())
+        placed::placed(&self.tools, self.limits, pairs).map_err(|(_, error)| error.into())
     }
 
     /// Adds the row of a text or pair.

@@ -13,6 +13,7 @@ use tasks::downstream::example::{Examples, Part};
 use tasks::downstream::masking::{self, Asked as Masked};
 use tasks::maps::generators::Limits;
 use tasks::maps::spelt::{Hidden, Spelt};
+use tasks::maps::tools::Tools;
 use tasks::token::encode::{Case, Special, Vocabulary};
 
 use super::attention::Attending;
@@ -22,7 +23,6 @@ use super::examples::looked_at;
 use super::known::Known;
 use crate::bundle::task_file::Asked;
 use crate::engine::context::Context;
-use crate::stage::maps::tools::Tools;
 
 /// Texts, and what their rows are made with.
 pub(super) struct MaskedWords {

@@ -12,12 +12,12 @@ use model::encoder::config::Config as Sizes;
 use model::fill::Filler;
 use model::predict::Predictor;
 use tasks::maps::generators::Limits;
+use tasks::maps::tools::Tools;
 
 use super::Asked;
 use crate::bundle::task_file::{self, TaskFile};
 use crate::engine::context::Context;
 use crate::stage::maps::Mapping;
-use crate::stage::maps::tools::Tools;
 
 /// What is known of sentences.
 struct Known {

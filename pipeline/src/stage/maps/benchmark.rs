@@ -13,14 +13,14 @@ use tasks::downstream::example::{Answer, Choice};
 use tasks::maps::generators::Counts;
 use tasks::maps::hub;
 use tasks::maps::index::{Index, Options};
+use tasks::maps::piece::Piece;
 use tasks::maps::read::Maps;
+use tasks::maps::tools::Tools;
 use tasks::maps::write::{Target, Writer};
 use tasks::shard::index::{PartIndex, Tokenizer};
 
 use super::of_texts::{MadeWith, MappedRows};
-use super::piece::Piece;
-use super::tools::Tools;
-use super::{Mapping, STAGE_VERSION, told};
+use super::{Mapping, STAGE_VERSION, digests, told};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -235,7 +235,7 @@ impl Stage for OfBenchmark {
         }
         let made_with = self.mapping.made_with(&Map::ALL, context)?;
         write_whole(&context.out().join(MADE_WITH), &serde_json::to_vec_pretty(&made_with)?)?;
-        let [relevance, graph] = tools.digests(context)?;
+        let [relevance, graph] = digests(&tools, context)?;
         let vocabulary = tools.vocabulary();
         let tokenizer = Tokenizer { blake3: digest, size: vocabulary.size(), special: vocabulary.special() };
         let mut index = Index::new(Options { limits, relevance, graph }, tokenizer, written);

@@ -2,8 +2,7 @@
 
 use batch::maps::expand::Map;
 use batch::maps::sample::Sample;
-
-use super::{Config, Entities, Graph, Phrases, Terms};
+use tasks::maps::config::{Config, Entities, Graph, Phrases, Terms};
 
 /// Where maps come from.
 #[derive(Debug, Clone)]

@@ -13,14 +13,15 @@ use kg::table::schema::Table;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tasks::downstream::encode::Framed;
+use tasks::maps::config::{Config as Samples, Entities, Graph, Phrases, Terms};
 use tasks::maps::generators::Limits;
+use tasks::maps::tools::Tools;
 use tasks::token::encode::Vocabulary;
 use text::count;
 use text::file::Format;
 use text::pmi::MATRIX;
 
-use super::tools::Tools;
-use super::{Config, Entities, Graph, Mapping, Phrases, Terms};
+use super::{Mapping, load};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Description};
 use crate::engine::digest::Digest;
@@ -133,11 +134,12 @@ impl Mapping {
     /// # Errors
     /// Names the setting that takes a file's marks, or that leaves a map empty.
     pub(crate) fn can_make(&self, maps: &[Map], marks: Marks<'_>) -> anyhow::Result<()> {
+        let samples = &self.config.samples;
         for (map, field, none) in [
-            (Map::Entity, "entities", self.config.entities == Entities::None),
-            (Map::Phrase, "phrases", self.config.phrases == Phrases::None),
-            (Map::Term, "terms", self.config.terms == Terms::None),
-            (Map::Graph, "graph", self.config.graph == Graph::None || self.config.entities == Entities::None),
+            (Map::Entity, "entities", samples.entities == Entities::None),
+            (Map::Phrase, "phrases", samples.phrases == Phrases::None),
+            (Map::Term, "terms", samples.terms == Terms::None),
+            (Map::Graph, "graph", samples.graph == Graph::None || samples.entities == Entities::None),
         ] {
             anyhow::ensure!(
                 !none || !maps.contains(&map),
@@ -146,8 +148,7 @@ impl Mapping {
             );
         }
         let says = |of: fn(&Format) -> bool| matches!(marks, Marks::Parsed(Some(format)) if of(format));
-        let (entities, phrases) =
-            (self.config.entities == Entities::Marked, self.config.phrases == Phrases::Marked);
+        let (entities, phrases) = (samples.entities == Entities::Marked, samples.phrases == Phrases::Marked);
         for (map, field, marked, said, other) in [
             (Map::Entity, "entities", entities, says(Format::has_spans), "dictionary"),
             (Map::Graph, "entities", entities, says(Format::has_spans), "dictionary"),
@@ -173,7 +174,7 @@ impl Mapping {
     /// Whether anything is taken from what files mark.
     #[must_use]
     pub(crate) fn takes_marks(&self) -> bool {
-        self.config.entities == Entities::Marked || self.config.phrases == Phrases::Marked
+        self.config.samples.entities == Entities::Marked || self.config.samples.phrases == Phrases::Marked
     }
 
     /// How long rows of any texts are, which have at most so many tokens besides auxiliary terms.
@@ -181,7 +182,7 @@ impl Mapping {
     /// # Errors
     /// When there is no row so short or so long.
     pub(crate) fn limits_of(&self, most: usize) -> anyhow::Result<Limits> {
-        let limits = Limits { tokens: most, ..self.config.limits };
+        let limits = Limits { tokens: most, ..self.config.samples.limits };
         limits.check().map_err(|error| {
             anyhow::anyhow!("finetune.max_tokens, or max_tokens_of, with maps.limits: {error}")
         })?;
@@ -207,8 +208,8 @@ impl Mapping {
         vocabulary: Vocabulary,
         artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Tools> {
-        let config = Config { terms: self.terms_of(maps), ..self.config.clone() };
-        Tools::load(&config, vocabulary, self.vocabulary.1, artifact)
+        let samples = Samples { terms: self.terms_of(maps), ..self.config.samples.clone() };
+        load(&samples, vocabulary, self.vocabulary.1, artifact)
     }
 
     /// What these maps of any texts are made with, while a stage runs that has declared [`Mapping::inputs_of_tools`].
@@ -253,13 +254,13 @@ impl Mapping {
             files.insert(format!("{stage}/{file}"), digest);
             anyhow::Ok(())
         };
-        if self.config.needs_graph() {
+        if self.config.samples.needs_graph() {
             let folder = artifact("triples")?;
             for table in [Table::Entities, Table::Terms, Table::Triples] {
                 add("triples", &folder, table.file())?;
             }
         }
-        if matches!(self.config.phrases, Phrases::Neighbours(_)) {
+        if self.config.samples.needs_counts() {
             let folder = artifact("counts")?;
             // Its sums are in no table.
             add("counts", &folder, count::INDEX)?;
@@ -277,7 +278,7 @@ impl Mapping {
 
     /// Auxiliary terms are what the map of terms brings along: without it they would have no score of their own.
     fn terms_of(&self, maps: &[Map]) -> Terms {
-        if maps.contains(&Map::Term) { self.config.terms } else { Terms::None }
+        if maps.contains(&Map::Term) { self.config.samples.terms } else { Terms::None }
     }
 }
 

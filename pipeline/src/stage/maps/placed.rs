@@ -8,9 +8,9 @@ use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
 use tasks::Error;
 use tasks::maps::generators::{From, Generator, Limits};
+use tasks::maps::reader::Reader;
+use tasks::maps::tools::Tools;
 use text::word::Word as Written;
-
-use super::tools::{Reader, Tools};
 
 /// Pairs of one thread at a time.
 const PAIRS: usize = 16;
@@ -72,55 +72,53 @@ pub(crate) struct Best {
     pub score: f32,
 }
 
-impl Tools {
-    /// The words of each text.
-    ///
-    /// # Errors
-    /// When the tokenizer refuses a text: its number.
-    pub(crate) fn counted(&self, texts: &[&str]) -> Result<Vec<Vec<Counted>>, (usize, Error)> {
-        let some = |texts: &[&str]| {
-            let mut reader = Reader::new(self);
-            let mut of = |(number, text): (usize, &&str)| {
-                reader.read_unmarked(text).map_err(|error| (number, error))?;
-                let word = |(number, word): (usize, Written<'_>)| Counted {
-                    tokens: reader.spelt().get(number).map_or(0, |(_, ids)| ids.len()),
-                    bytes: word.bytes,
-                };
-                Ok(reader.words().iter().enumerate().map(word).collect())
+/// The words of each text.
+///
+/// # Errors
+/// When the tokenizer refuses a text: its number.
+pub(crate) fn counted(tools: &Tools, texts: &[&str]) -> Result<Vec<Vec<Counted>>, (usize, Error)> {
+    let some = |texts: &[&str]| {
+        let mut reader = Reader::new(tools);
+        let mut of = |(number, text): (usize, &&str)| {
+            reader.read_unmarked(text).map_err(|error| (number, error))?;
+            let word = |(number, word): (usize, Written<'_>)| Counted {
+                tokens: reader.spelt().get(number).map_or(0, |(_, ids)| ids.len()),
+                bytes: word.bytes,
             };
-            texts.iter().enumerate().map(&mut of).collect::<Result<Vec<_>, _>>()
+            Ok(reader.words().iter().enumerate().map(word).collect())
         };
-        joined(texts.par_chunks(TEXTS).map(some).collect(), TEXTS)
-    }
+        texts.iter().enumerate().map(&mut of).collect::<Result<Vec<_>, _>>()
+    };
+    joined(texts.par_chunks(TEXTS).map(some).collect(), TEXTS)
+}
 
-    /// The rows of questions and passages within `limits`.
-    ///
-    /// # Errors
-    /// When the tokenizer refuses a text: the number of its pair.
-    pub(crate) fn placed(
-        &self,
-        limits: Limits,
-        pairs: &[(&str, &str)],
-    ) -> Result<Vec<Placed>, (usize, Error)> {
-        joined(pairs.par_chunks(PAIRS).map(|pairs| self.some_placed(limits, pairs)).collect(), PAIRS)
-    }
+/// The rows of questions and passages within `limits`.
+///
+/// # Errors
+/// When the tokenizer refuses a text: the number of its pair.
+pub(crate) fn placed(
+    tools: &Tools,
+    limits: Limits,
+    pairs: &[(&str, &str)],
+) -> Result<Vec<Placed>, (usize, Error)> {
+    joined(pairs.par_chunks(PAIRS).map(|pairs| some_placed(tools, limits, pairs)).collect(), PAIRS)
+}
 
-    fn some_placed(&self, limits: Limits, pairs: &[(&str, &str)]) -> Result<Vec<Placed>, (usize, Error)> {
-        let spell = |word: &str| self.vocabulary().encode(&self.vocabulary().within(word));
-        let from = From { limits, ..self.from(&spell) };
-        let mut generator = Generator::new(from).map_err(|error| (0, error.into()))?;
-        let (mut first, mut second) = (Reader::new(self), Reader::new(self));
-        let mut one = |question: &str, passage: &str| {
-            first.read_unmarked(question)?;
-            second.read_unmarked(passage)?;
-            let sample = generator.build(first.text(), Some(second.text()))?;
-            let words = words_of_second(&sample).into_iter().zip(second.words().iter());
-            let words = words.map(|(tokens, word)| Word { bytes: word.bytes, tokens }).collect();
-            Ok(Placed { sample, words })
-        };
-        let numbered = pairs.iter().enumerate();
-        numbered.map(|(number, (of, passage))| one(of, passage).map_err(|error| (number, error))).collect()
-    }
+fn some_placed(tools: &Tools, limits: Limits, pairs: &[(&str, &str)]) -> Result<Vec<Placed>, (usize, Error)> {
+    let spell = |word: &str| tools.vocabulary().encode(&tools.vocabulary().within(word));
+    let from = From { limits, ..tools.from(&spell) };
+    let mut generator = Generator::new(from).map_err(|error| (0, error.into()))?;
+    let (mut first, mut second) = (Reader::new(tools), Reader::new(tools));
+    let mut one = |question: &str, passage: &str| {
+        first.read_unmarked(question)?;
+        second.read_unmarked(passage)?;
+        let sample = generator.build(first.text(), Some(second.text()))?;
+        let words = words_of_second(&sample).into_iter().zip(second.words().iter());
+        let words = words.map(|(tokens, word)| Word { bytes: word.bytes, tokens }).collect();
+        Ok(Placed { sample, words })
+    };
+    let numbered = pairs.iter().enumerate();
+    numbered.map(|(number, (of, passage))| one(of, passage).map_err(|error| (number, error))).collect()
 }
 
 /// Chunks of so many, one behind the other, or the first error with its number among all.
@@ -252,7 +250,7 @@ mod tests {
     #[test]
     fn an_answer_stands_at_the_tokens_of_its_words() {
         let passage = "Née in  Ghents, Ghent";
-        let placed = tools().placed(LIMITS, &[("Where?", passage)]).unwrap().remove(0);
+        let placed = placed(&tools(), LIMITS, &[("Where?", passage)]).unwrap().remove(0);
         // [CLS] where ? [SEP] nee in ghent ##s , ghent [SEP]
         assert_eq!(placed.sample.input_ids, [2, 5, 6, 3, 11, 7, 8, 9, 10, 8, 3]);
         let at = |text: &str| {
@@ -266,7 +264,9 @@ mod tests {
         );
         assert_eq!(placed.ends(None), Ends { tokens: 11, first: 0, last: 0 });
         assert_eq!((placed.ends(Some(&(4..5))).last, placed.ends(Some(&(30..31))).last), (0, 0));
-        let short = tools().placed(Limits { tokens: 8, ..LIMITS }, &[("Where?", passage)]).unwrap().remove(0);
+        let short = super::placed(&tools(), Limits { tokens: 8, ..LIMITS }, &[("Where?", passage)])
+            .unwrap()
+            .remove(0);
         // Ghents has no room: an answer that ends there does not stand in the row.
         assert_eq!((short.sample.cut, short.ends(Some(&(0..4))).first), (4, 4));
         assert_eq!((short.ends(Some(&(0..15))).last, short.ends(Some(&(9..15))).last), (0, 0));
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn the_best_span_has_both_ends_in_the_passage_and_is_not_too_long() {
         let passage = "Née in Ghents, Ghent";
-        let placed = tools().placed(LIMITS, &[("Where?", passage)]).unwrap().remove(0);
+        let placed = placed(&tools(), LIMITS, &[("Where?", passage)]).unwrap().remove(0);
         let mut logits = vec![vec![0.0, 0.0]; 11];
         logits[0] = vec![1.0, 0.5];
         logits[1] = vec![9.0, 9.0];
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn windows_keep_the_space_in_front_that_byte_level_bpe_counts_with_a_word() {
         let (tools, passage) = (bytes(), vec!["ghent"; 40].join(" "));
-        let counted = tools.counted(&["a b", &passage]).unwrap();
+        let counted = counted(&tools, &["a b", &passage]).unwrap();
         assert_eq!((counted[1][0].tokens, counted[1][1].tokens), (5, 1));
         for overlap in [0, 3, 6] {
             let layout = Layout { room: 16, overlap, question: 64 };
@@ -327,7 +327,7 @@ mod tests {
             let windows = layout.windows(&question, &counted[1]);
             let pairs: Vec<(&str, &str)> =
                 windows.iter().map(|window| ("a b", &passage[window.clone()])).collect();
-            let placed = tools.placed(Limits { tokens: 20, terms: 0, auxiliary: 0 }, &pairs).unwrap();
+            let placed = placed(&tools, Limits { tokens: 20, terms: 0, auxiliary: 0 }, &pairs).unwrap();
             let mut until = 0;
             for (window, placed) in windows.iter().zip(&placed) {
                 assert!(placed.sample.cut == 0 && window.start <= until + 1, "{overlap}: {windows:?}");

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 use tasks::maps::generators::Counts;
+use tasks::maps::tools::Tools;
+use text::ner::Dictionary;
 
-use super::tools::Tools;
 use crate::engine::context::Context;
 
 /// Leaves it as facts.
@@ -29,7 +30,7 @@ pub(crate) fn told(counts: &Counts, tokens: u64) -> [Value; 2] {
 /// What became of the terms of the dictionary, if there is one: facts by their names.
 pub(super) fn told_of(tools: &Tools) -> Map<String, Value> {
     let mut facts = Map::new();
-    let Some(report) = tools.dictionary() else { return facts };
+    let Some(report) = tools.dictionary().map(Dictionary::report) else { return facts };
     facts.insert("dictionary".to_owned(), json!({"terms": report.terms, "entities": report.entities}));
     let mut spellings = Vec::new();
     for (spelling, tally) in

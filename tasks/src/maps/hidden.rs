@@ -1,16 +1,17 @@
 //! Samples of texts in which words are hidden: maps and auxiliary terms are those of the text without them, so that neither they nor what they leave behind tells which they were.
 
 use batch::maps::sample::Sample;
-use tasks::Error;
-use tasks::downstream::lama::MASK;
-use tasks::maps::generators::{From, Generator, Limits};
-use tasks::maps::spelt::{Hidden, Spelt, cover};
-use tasks::shard::file::Size;
-use tasks::token::encode::{Case, Vocabulary};
 use text::word::Words;
 
-use super::tools::{Reader, Tools};
-use super::{Config, Entities, Graph, Phrases, Terms};
+use super::config::Config;
+use super::folders::Folders;
+use super::generators::{From, Generator, Limits};
+use super::reader::Reader;
+use super::spelt::{Hidden, Spelt, cover};
+use super::tools::Tools;
+use crate::Error;
+use crate::downstream::lama::MASK;
+use crate::token::encode::{Case, Vocabulary};
 
 /// What stands for a hidden word of letters or digits while a text is looked through: a letter that no lexicon has.
 const WORD: &str = "\u{a66e}";
@@ -18,32 +19,23 @@ const WORD: &str = "\u{a66e}";
 const SIGN: &str = "\u{203d}";
 
 /// The words that are hidden of a text, by its number, given its words.
-pub(crate) type Hide<'a> = &'a mut dyn FnMut(usize, &Spelt, &Words) -> Vec<Hidden>;
+pub type Hide<'a> = &'a mut dyn FnMut(usize, &Spelt, &Words) -> Vec<Hidden>;
 
 impl Tools {
     /// Tools that make samples of which nothing is known.
     ///
     /// # Errors
     /// When the tokenizer refuses it.
-    pub(crate) fn plain(vocabulary: Vocabulary, case: Case) -> anyhow::Result<Self> {
-        let config = Config {
-            unit: super::Unit::Sentence,
-            limits: Limits { tokens: 4, terms: 0, auxiliary: 0 },
-            entities: Entities::None,
-            phrases: Phrases::None,
-            terms: Terms::None,
-            graph: Graph::None,
-            size: Size::Rows(1),
-            items_per_group: 1,
-        };
-        Self::load(&config, vocabulary, case, &|name| anyhow::bail!("maps of nothing need no {name}"))
+    pub fn plain(vocabulary: Vocabulary, case: Case) -> Result<Self, Error> {
+        let config = Config::nothing(Limits { tokens: 4, terms: 0, auxiliary: 0 });
+        Self::load(&config, vocabulary, case, &Folders::default())
     }
 
     /// The sample of each text with [`MASK`]s within `limits`, of which nothing is known.
     ///
     /// # Errors
     /// As [`Tools::samples`], with the number of the text.
-    pub(crate) fn with_masks(&self, limits: Limits, texts: &[&str]) -> Result<Vec<Sample>, (usize, Error)> {
+    pub fn with_masks(&self, limits: Limits, texts: &[&str]) -> Result<Vec<Sample>, (usize, Error)> {
         let (mut written, mut masks) = (vec![], vec![]);
         for text in texts {
             let (mut whole, mut of_text) = (String::new(), vec![]);
@@ -70,7 +62,7 @@ impl Tools {
     ///
     /// # Errors
     /// As [`Tools::samples`], with the number of the text.
-    pub(crate) fn hiding(
+    pub fn hiding(
         &self,
         limits: Limits,
         texts: &[&str],

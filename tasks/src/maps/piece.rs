@@ -7,7 +7,7 @@ use text::Entity;
 
 /// What a document has for samples.
 #[derive(Debug, Clone)]
-pub(crate) struct Piece {
+pub struct Piece {
     pub(super) text: String,
     /// Where its sentences begin, if its file says so.
     pub(super) sentences: Vec<usize>,
@@ -18,7 +18,7 @@ pub(crate) struct Piece {
 impl Piece {
     /// A text in which nothing is marked.
     #[must_use]
-    pub(crate) fn unmarked(text: &str) -> Self {
+    pub fn unmarked(text: &str) -> Self {
         Self { text: text.to_owned(), sentences: vec![], entities: vec![], phrases: vec![] }
     }
 
@@ -26,7 +26,7 @@ impl Piece {
     ///
     /// # Errors
     /// The first character that differs, from 1.
-    pub(super) fn onto(mut self, text: &str) -> Result<Self, usize> {
+    pub fn onto(mut self, text: &str) -> Result<Self, usize> {
         let (mut here, mut there) = (self.text.char_indices(), text.char_indices());
         // Where each byte that begins a character, or is behind the last, lies in the other text.
         let mut places: HashMap<usize, usize> = HashMap::new();

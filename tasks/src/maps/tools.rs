@@ -1,41 +1,37 @@
 //! What samples of maps are made with: vocabulary, dictionary, phrases, relevance and graph, read from the artifacts before.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base::read::ReadError;
-use batch::maps::expand::Map;
 use batch::maps::sample::{NO_WORD, Sample};
 use kg::table::schema::Table;
 use kg::table::{EntityId, Graph};
 use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
-use tasks::Error;
-use tasks::maps::generators::{Counts, From, Generator, Limits, Spell, Text};
-use tasks::maps::graph::Adjacency;
-use tasks::maps::spelt::{self, Hidden, Mention, Speller, Spelt};
-use tasks::token::encode::{Case, Vocabulary};
-use text::count::Read;
-use text::ner::{Dictionary, Report, Tagger};
+use text::count::{self, Read};
+use text::ner::of_graph::GraphError;
+use text::ner::{self, Dictionary};
 use text::phrase;
 use text::pmi::{MATRIX, Matrix};
-use text::word::Words;
-use text::{Document, Entity, Span, sentence};
+use text::{Document, Entity, Span};
 
-use super::judge::Judge;
-use super::names::keys;
-use super::piece::{Piece, shifted, within};
-use super::{Config, Entities, Graph as GraphMap, Phrases, Terms, Unit};
-use crate::engine::context::Context;
+use super::config::{Config, Entities, Graph as GraphMap, Phrases};
+use super::folders::Folders;
+use super::generators::{Counts, From, Generator, Limits, Spell};
+use super::graph::Adjacency;
+use super::keys::keys;
+use super::piece::Piece;
+use super::reader::Reader;
+use crate::Error;
+use crate::token::encode::{Case, Vocabulary};
 
 /// Texts of one thread at a time.
 const TEXTS: usize = 64;
 
 /// Everything that samples are made with.
 #[derive(Debug)]
-pub(crate) struct Tools {
+pub struct Tools {
     config: Config,
     case: Case,
     vocabulary: Vocabulary,
@@ -45,37 +41,42 @@ pub(crate) struct Tools {
     phrases: Option<phrase::Phrases>,
     matrix: Option<Matrix>,
     adjacency: Option<Adjacency>,
-    sources: (Option<PathBuf>, Option<PathBuf>),
+    relevance: Option<PathBuf>,
+    table: Option<PathBuf>,
 }
 
 impl Tools {
     /// Reads what `config` asks for.
-    pub(super) fn load(
+    ///
+    /// # Errors
+    /// When it asks for a folder that is not there, or what is read is damaged or gives nothing.
+    pub fn load(
         config: &Config,
         vocabulary: Vocabulary,
         case: Case,
-        artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
-    ) -> anyhow::Result<Self> {
+        folders: &Folders,
+    ) -> Result<Self, Error> {
         let mut graph = None;
         if config.needs_graph() {
-            let triples = artifact("triples")?;
-            graph = Some((Graph::read(&triples)?, triples));
+            let triples = folders.triples(config)?;
+            graph = Some((Graph::read(triples)?, triples));
         }
         let dictionary = match (&config.entities, &graph) {
             (Entities::Dictionary(filters), Some((graph, triples))) => {
-                Some(Dictionary::of_graph(graph, triples, filters)?)
+                Some(Dictionary::of_graph(graph, triples, filters).map_err(of_dictionary)?)
             }
             _ => None,
         };
         let phrases = match &config.phrases {
             Phrases::Neighbours(config) => {
-                Some(phrase::Phrases::of(&Read::open(&artifact("counts")?)?, config)?)
+                let counts = Read::open(folders.counts()?).map_err(of_counts)?;
+                Some(phrase::Phrases::of(&counts, config).map_err(of_counts)?)
             }
             Phrases::Marked | Phrases::None => None,
         };
         let (mut matrix, mut relevance) = (None, None);
-        if config.terms == Terms::Relevance {
-            let path = artifact("pmi")?.join(MATRIX);
+        if config.needs_scores() {
+            let path = folders.scores()?.join(MATRIX);
             matrix = Some(Matrix::open(&path)?);
             relevance = Some(path);
         }
@@ -86,63 +87,54 @@ impl Tools {
         }
         let marked = graph.as_ref().filter(|_| config.entities == Entities::Marked);
         let keys = marked.map(|(graph, _)| keys(graph)).unwrap_or_default();
-        Ok(Self {
-            config: config.clone(),
-            case,
-            vocabulary,
-            keys,
-            dictionary,
-            phrases,
-            matrix,
-            adjacency,
-            sources: (relevance, table),
-        })
+        let config = config.clone();
+        Ok(Self { config, case, vocabulary, keys, dictionary, phrases, matrix, adjacency, relevance, table })
     }
 
-    /// Why a map of a sample has nothing beside its diagonal.
+    /// How samples are made.
     #[must_use]
-    pub(crate) fn why_empty(&self, map: Map, sample: &Sample) -> Option<String> {
-        super::empty::reason(&self.config, map, sample)
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Whether words keep case.
     #[must_use]
-    pub(crate) fn case(&self) -> Case {
+    pub fn case(&self) -> Case {
         self.case
     }
 
     /// The vocabulary.
     #[must_use]
-    pub(crate) fn vocabulary(&self) -> &Vocabulary {
+    pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
-    /// What became of the dictionary's terms.
+    /// What entities are called, where they are looked for.
     #[must_use]
-    pub(crate) fn dictionary(&self) -> Option<&Report> {
-        self.dictionary.as_ref().map(Dictionary::report)
+    pub fn dictionary(&self) -> Option<&Dictionary> {
+        self.dictionary.as_ref()
     }
 
-    /// Compares what the dictionary finds with what the corpus marks.
-    pub(super) fn judge(&self) -> Judge<'_> {
-        Judge::new(self.dictionary.as_ref())
+    /// Linked neighbours, where phrases are made of them.
+    pub(super) fn phrases(&self) -> Option<&phrase::Phrases> {
+        self.phrases.as_ref()
     }
 
-    /// The digests of the relevance matrix, and of the table of triples, which stands for the graph, where they are used.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub(super) fn digests(&self, context: &Context) -> anyhow::Result<[Option<String>; 2]> {
-        let of = |path: &Option<PathBuf>| {
-            let digest = path.as_deref().map(|path| context.digest(path)).transpose()?;
-            anyhow::Ok(digest.map(|digest| digest.to_string()))
-        };
-        Ok([of(&self.sources.0)?, of(&self.sources.1)?])
+    /// The relevance matrix that was read, if any.
+    #[must_use]
+    pub fn relevance(&self) -> Option<&Path> {
+        self.relevance.as_deref()
+    }
+
+    /// The table of triples, which stands for the graph, where entities are related by it.
+    #[must_use]
+    pub fn table(&self) -> Option<&Path> {
+        self.table.as_deref()
     }
 
     /// What a document has for samples, as far as these tools take it from there.
     #[must_use]
-    pub(crate) fn piece(&self, document: &Document) -> Piece {
+    pub fn piece(&self, document: &Document) -> Piece {
         let (mut entities, mut phrases) = (Vec::new(), Vec::new());
         if self.config.entities == Entities::Marked {
             entities.clone_from(&document.entities);
@@ -166,7 +158,7 @@ impl Tools {
     ///
     /// # Errors
     /// As [`Tools::samples`].
-    pub(crate) fn sample(&self, text: &str) -> Result<(Sample, Vec<String>), Error> {
+    pub fn sample(&self, text: &str) -> Result<(Sample, Vec<String>), Error> {
         let mut reader = Reader::new(self);
         reader.read_unmarked(text)?;
         let spell = |word: &str| self.vocabulary.encode(&self.vocabulary.within(word));
@@ -175,7 +167,7 @@ impl Tools {
         let row = sample.row();
         let of_text = row.words[..usize::from(row.real)].iter().filter(|word| **word != NO_WORD).max();
         let of_text = of_text.map_or(0, |last| usize::from(*last) + 1);
-        let words = (0..of_text).filter_map(|word| reader.spelt.get(word));
+        let words = (0..of_text).filter_map(|word| reader.spelt().get(word));
         let mut words: Vec<String> = words.map(|(letters, _)| letters.to_owned()).collect();
         words.resize(row.word_count(), String::new());
         for (&word, &id) in row.words.iter().zip(row.input_ids).skip(usize::from(row.real)) {
@@ -192,7 +184,7 @@ impl Tools {
     ///
     /// # Errors
     /// As [`Tools::samples`], with the number of the text.
-    pub(crate) fn rows(
+    pub fn rows(
         &self,
         limits: Limits,
         texts: &[(&str, Option<&str>)],
@@ -215,7 +207,7 @@ impl Tools {
     ///
     /// # Errors
     /// As [`Tools::samples`].
-    pub(super) fn rows_from(
+    pub fn rows_from(
         &self,
         first: u32,
         limits: Limits,
@@ -249,7 +241,8 @@ impl Tools {
         Ok((rows, generator.counts))
     }
 
-    pub(super) fn from<'t>(&'t self, spell: Spell<'t>) -> From<'t> {
+    /// What samples are made with besides texts; `spell` spells auxiliary terms.
+    pub fn from<'t>(&'t self, spell: Spell<'t>) -> From<'t> {
         From {
             special: self.vocabulary.special(),
             limits: self.config.limits,
@@ -262,145 +255,36 @@ impl Tools {
     ///
     /// # Errors
     /// When the tokenizer refuses a text, or splits it otherwise than BERT's.
-    pub(crate) fn samples(&self, first: u32, pieces: &[Piece]) -> Result<(Vec<Sample>, Counts), Error> {
-        let spell = |word: &str| self.vocabulary.encode(&self.vocabulary.within(word));
-        let (mut generator, mut made) = (Generator::new(self.from(&spell))?, Vec::new());
-        let mut reader = Reader::new(self);
-        for (document, piece) in (first..).zip(pieces) {
-            let starts = match self.config.unit {
-                Unit::Sentence => sentence::of(&piece.text, &piece.sentences),
-                Unit::Document => Cow::Borrowed(&[][..]),
-            };
-            let (mut start, mut chunk) = (0, 0);
-            for end in starts.iter().copied().chain([piece.text.len()]) {
-                let begin = std::mem::replace(&mut start, end);
-                // The space behind a sentence would be a token of RoBERTa's.
-                let bytes = begin..begin + piece.text[begin..end].trim_end().len();
-                reader.read(piece, bytes)?;
-                if reader.spelt.is_empty() {
-                    continue;
-                }
-                made.push(Sample { document, chunk, ..generator.build(reader.text(), None)? });
-                chunk += 1;
-            }
-        }
-        generator.counts.mentions.cut += reader.crossing;
-        Ok((made, generator.counts))
+    pub fn samples(&self, first: u32, pieces: &[Piece]) -> Result<(Vec<Sample>, Counts), Error> {
+        Reader::new(self).samples(first, pieces)
     }
 
     /// The graph's entities that an annotation names.
-    fn named(&self, entity: &Entity) -> Vec<EntityId> {
+    pub(super) fn named(&self, entity: &Entity) -> Vec<EntityId> {
         let known = |concept: &String| self.keys.get(concept.to_lowercase().as_str());
         entity.concepts.iter().filter_map(known).copied().collect()
     }
 }
 
-/// Reads one text after the other, by words.
-pub(super) struct Reader<'t> {
-    tools: &'t Tools,
-    words: Words,
-    tagger: Option<Tagger<'t>>,
-    found: Vec<text::ner::Mention>,
-    speller: Speller<'t>,
-    spelt: Spelt,
-    mentions: Vec<Mention>,
-    phrases: Vec<Range<usize>>,
-    /// Marked entities that begin in a part and end in another.
-    crossing: u64,
+fn of_dictionary(error: GraphError) -> Error {
+    match error {
+        GraphError::Read(error) => error.into(),
+        GraphError::Dictionary(ner::dictionary::Error::InvalidSetting(error)) => error.into(),
+        GraphError::Dictionary(error) => Error::Unfit(error.to_string()),
+    }
 }
 
-impl<'t> Reader<'t> {
-    pub(super) fn new(tools: &'t Tools) -> Self {
-        Self {
-            tools,
-            words: Words::new(tools.case),
-            tagger: tools.dictionary.as_ref().map(Tagger::new),
-            found: Vec::new(),
-            speller: Speller::new(&tools.vocabulary),
-            spelt: Spelt::default(),
-            mentions: Vec::new(),
-            phrases: Vec::new(),
-            crossing: 0,
-        }
-    }
-
-    /// What was read.
-    pub(super) fn text(&self) -> Text<'_> {
-        Text { spelt: &self.spelt, mentions: &self.mentions, phrases: &self.phrases }
-    }
-
-    /// The words of the text, spelt.
-    pub(super) fn spelt(&self) -> &Spelt {
-        &self.spelt
-    }
-
-    /// The words of the text as they are written.
-    pub(super) fn words(&self) -> &Words {
-        &self.words
-    }
-
-    /// Hides words: mentions and phrases become those of `shown`, the text without them. Where it has other words, as byte-level BPE may see it, nothing is
-    /// known of the text.
-    ///
-    /// # Errors
-    /// When the tokenizer refuses it, or a word is shown as nothing.
-    pub(super) fn hide(&mut self, hidden: &[Hidden], shown: &str) -> Result<(), Error> {
-        let spelt = std::mem::take(&mut self.spelt);
-        self.read_unmarked(shown)?;
-        if self.spelt.len() != spelt.len() {
-            self.mentions.clear();
-            self.phrases.clear();
-        }
-        self.spelt = spelt;
-        let has = |words: &Range<usize>| hidden.iter().any(|of| words.contains(&of.word));
-        self.mentions.retain(|mention| !mention.words.iter().any(has));
-        self.phrases.retain(|phrase| !has(phrase));
-        self.spelt.hide(hidden)
-    }
-
-    /// Reads a text in which nothing is marked.
-    pub(super) fn read_unmarked(&mut self, text: &str) -> Result<(), Error> {
-        self.read(&Piece::unmarked(text), 0..text.len())
-    }
-
-    /// Reads a part of a document.
-    fn read(&mut self, piece: &Piece, bytes: Range<usize>) -> Result<(), Error> {
-        let text = &piece.text[bytes.clone()];
-        self.words.split(text);
-        self.spelt.read(&mut self.speller, text, &mut self.words)?;
-        self.mentions.clear();
-        if let (Some(tagger), Some(dictionary)) = (&mut self.tagger, &self.tools.dictionary) {
-            tagger.tag(text, &mut self.found);
-            self.mentions.extend(self.found.iter().map(|mention| Mention {
-                // By place, since the dictionary splits words without case.
-                words: vec![spelt::cover(&self.words, &mention.bytes)],
-                entities: dictionary.entities(mention.term).to_vec(),
-            }));
-        } else if self.tools.config.entities == Entities::Marked {
-            let inside = within(&piece.entities, &bytes);
-            let begins =
-                |entity: &&Entity| entity.pieces.first().is_some_and(|first| bytes.contains(&first.start));
-            self.crossing += (piece.entities.iter().filter(begins).count() - inside.len()) as u64;
-            self.mentions = spelt::mentions(&self.words, &inside, |entity| self.tools.named(entity));
-        }
-        match (&self.tools.phrases, &self.tools.config.phrases) {
-            (Some(phrases), _) => {
-                phrases.segment(self.words.iter().map(|word| word.letters), &mut self.phrases);
-            }
-            (None, Phrases::Marked) => {
-                let inside = piece.phrases.iter().filter_map(|phrase| shifted(phrase, &bytes));
-                self.phrases = spelt::phrases(&self.words, &inside.collect::<Vec<_>>());
-            }
-            (None, _) => self.phrases.clear(),
-        }
-        Ok(())
+fn of_counts(error: count::Error) -> Error {
+    match error {
+        count::Error::InvalidSetting(error) => error.into(),
+        count::Error::Index(error) => error.into(),
+        count::Error::Read { file, problem } => Error::at(&file, problem, ""),
+        error => Error::Unfit(error.to_string()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tasks::shard::file::Size;
-
     use super::*;
 
     fn tools(most: usize) -> Tools {
@@ -408,19 +292,9 @@ mod tests {
         let path = folder.path().join("vocab.txt");
         base::whole::write_whole(&path, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\npain\nfever\n##s\nof\n,\n")
             .unwrap();
-        let config = Config {
-            unit: Unit::Sentence,
-            limits: Limits { tokens: most, terms: 0, auxiliary: 0 },
-            entities: Entities::None,
-            phrases: Phrases::None,
-            terms: Terms::None,
-            graph: GraphMap::None,
-            size: Size::Rows(10),
-            items_per_group: 10,
-        };
-        let none = |name: &str| anyhow::bail!("there is no artifact {name}");
+        let config = Config::nothing(Limits { tokens: most, terms: 0, auxiliary: 0 });
         let vocabulary = Vocabulary::load(&path, Case::Uncased).unwrap();
-        Tools::load(&config, vocabulary, Case::Uncased, &none).unwrap()
+        Tools::load(&config, vocabulary, Case::Uncased, &Folders::default()).unwrap()
     }
 
     /// Texts of up to six words, some empty.
