@@ -5,16 +5,17 @@
 ...     for task, batch in step.items():
 ...         batch["input_ids"], batch["attention_mask"], batch["labels"]
 
-`engraft.torch.Stream` gives the same as tensors, for PyTorch's loaders. `word_counts`, `tokenize`, `tag`, `negatives` and `triples` take and give tables of
+`engraft.torch.Stream` gives the same as tensors, for PyTorch's loaders. `word_counts`, `tokenize`, `tag`, `maps`, `negatives` and `triples` take and give tables of
 pyarrow, polars, DuckDB and whatever else speaks Arrow. `engraft.load` asks models.
 """
 
-from ._engraft import Batches, Negatives, Stream, Tagger, Tokenizer, __version__, triples, word_counts
-from ._kernels import negatives, tag, tokenize
+from ._engraft import Batches, Maps, Negatives, Stream, Tagger, Tokenizer, __version__, triples, word_counts
+from ._kernels import maps, negatives, tag, tokenize
 from ._model import Model, load
 
 __all__ = [
     "Batches",
+    "Maps",
     "Model",
     "Negatives",
     "Stream",
@@ -22,6 +23,7 @@ __all__ = [
     "Tokenizer",
     "__version__",
     "load",
+    "maps",
     "negatives",
     "tag",
     "tokenize",

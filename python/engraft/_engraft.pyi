@@ -119,6 +119,30 @@ class Tagger:
     def report(self) -> dict[str, Any]:
         """What became of the graph's terms, and why some are not looked for."""
 
+class Maps:
+    """Makes the samples that the stage `maps` makes: token ids, their words, and which words are a mention, a phrase, or related. `triples`, `counts` and `pmi`
+    are the folders of these stages, as far as the settings need them; settings are those of `maps` of a config."""
+
+    def __init__(
+        self,
+        vocabulary: str | PathLike[str],
+        triples: str | PathLike[str] | None = None,
+        counts: str | PathLike[str] | None = None,
+        pmi: str | PathLike[str] | None = None,
+        *,
+        case: Literal["uncased", "cased"] | None = None,
+        unit: Literal["sentence", "document"] = "sentence",
+        limits: dict[Literal["tokens", "terms", "auxiliary"], int] = ...,
+        entities: Literal["none"] | dict[Literal["dictionary"], dict[str, Any]] = ...,
+        phrases: Literal["none"] | dict[Literal["neighbours"], dict[str, Any]] = ...,
+        terms: Literal["none", "relevance"] = "relevance",
+        graph: Literal["none", "adjacent"] = "none",
+    ) -> None: ...
+    def make(self, texts: Texts, *, column: str | None = None, first_row: int = 0) -> Batches:
+        """A row for each sentence, or text, that has a word: `row` (int64, the text), `chunk` (int64, from 0 in each text), `real`, `auxiliary` (int32), `cut` (int64),
+        and lists: `input_ids` (int32), `token_type_ids` (int8), `words`, `entities`, `phrases`, `types`, `term_first`, `term_second` (int32), `relevance`
+        (float32), `graph_first`, `graph_second` (int32). docs/formats.md has what they mean."""
+
 class Negatives:
     """Draws negatives of triples, none of which a triple of the graph in the folder `triples` states."""
 

@@ -1,6 +1,6 @@
-"""Kernels for one call. What is called often, as on the batches of a stream, keeps what they load: `Tokenizer`, `Tagger`, `Negatives`."""
+"""Kernels for one call. What is called often, as on the batches of a stream, keeps what they load: `Tokenizer`, `Tagger`, `Maps`, `Negatives`."""
 
-from ._engraft import Negatives, Tagger, Tokenizer
+from ._engraft import Maps, Negatives, Tagger, Tokenizer
 
 
 def tokenize(texts, vocabulary, *, case=None, max_tokens=None, offsets="characters", column=None):
@@ -25,6 +25,15 @@ def tag(texts, triples, *, column=None, **filters):
     <engraft.Batches of 2 rows: row, mention, start, end, byte_start, byte_end, text, entity, name, types>
     """
     return Tagger(triples, **filters).tag(texts, column=column)
+
+
+def maps(texts, vocabulary, triples=None, counts=None, pmi=None, *, case=None, column=None, **settings):
+    """The samples that the stage `maps` makes of texts: `Maps.make` says what comes of it, `Maps` which settings there are and what they need.
+
+    >>> engraft.maps(["Fever and pain. No cough."], "out/vocabulary", "out/triples", phrases="none", terms="none")
+    <engraft.Batches of 2 rows: row, chunk, real, auxiliary, cut, input_ids, token_type_ids, words, entities, phrases, types, ...>
+    """
+    return Maps(vocabulary, triples, counts, pmi, case=case, **settings).make(texts, column=column)
 
 
 def negatives(rows, *, triples, per=1, seed=0, **settings):

@@ -8,10 +8,12 @@ pub(crate) mod batches;
 pub(crate) mod capsule;
 pub(crate) mod count;
 pub(crate) mod given;
+pub(crate) mod maps;
 pub(crate) mod negatives;
 pub(crate) mod options;
 pub(crate) mod pool;
 pub(crate) mod rows;
+pub(crate) mod samples;
 pub(crate) mod table;
 pub(crate) mod tagger;
 pub(crate) mod texts;
@@ -23,6 +25,7 @@ use pyo3::prelude::*;
 /// Adds the kernels to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batches::Batches>()?;
+    module.add_class::<maps::Maps>()?;
     module.add_class::<negatives::Negatives>()?;
     module.add_class::<tagger::Tagger>()?;
     module.add_class::<tokenizer::Tokenizer>()?;

@@ -1,8 +1,9 @@
 """What the kernels of the package `engraft` promise, on the world of an output folder that has run `shards`.
 
-Usage: kernels.py OUT CONFIG
-PYTHONPATH names the package, unless it is installed; CONFIG is the config whose table `[sources]` made OUT/triples. polars, duckdb and tokenizers are asked
-where they are installed. Ends with status 0 if every promise holds.
+Usage: kernels.py OUT CONFIG MAPS CONFIG_OF_MAPS
+PYTHONPATH names the package, unless it is installed; CONFIG is the config whose table `[sources]` made OUT/triples. MAPS is an output folder that has run `maps`
+on the paragraphs of its world, with the table `[maps]` of CONFIG_OF_MAPS. polars, duckdb and tokenizers are asked where they are installed. Ends with
+status 0 if every promise holds.
 """
 
 import hashlib
@@ -11,8 +12,10 @@ import json
 import multiprocessing
 import os
 import pickle
+import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 import unicodedata
 import warnings
@@ -24,7 +27,7 @@ import pyarrow.parquet as pq
 
 import engraft
 
-out, config = Path(sys.argv[1]), Path(sys.argv[2])
+out, config, of_maps, config_of_maps = map(Path, sys.argv[1:5])
 TRIPLES, VOCABULARY = out / "triples", out / "vocabulary"
 AS_WRITTEN = {
     "min_letters": 1, "max_words": 20, "numbers": "keep", "stop_words": "none", "common_words": [], "plurals": "as_written",
@@ -282,6 +285,42 @@ def triples_are_those_of_the_stage():
     assert 0 < len(one) < len(engraft.triples("hsdn", path=sources["hsdn"]["path"])) and {row["relation"] for row in rows(one)} == {"cooccurs_with_symptom"}
 
 
+def paragraphs(folder):
+    """The documents of text files as the format `text = "paragraph"` has them."""
+    for file in sorted(folder.glob("*.txt")):
+        text = "\n".join(line.strip() for line in file.read_text().split("\n"))
+        yield from filter(None, re.split("\n{2,}", text.strip("\n")))
+
+
+def maps_are_those_of_the_stage():
+    texts = list(paragraphs(of_maps / "world/text"))
+    expected = pa.concat_tables(pq.read_table(file) for file in sorted((of_maps / "maps").glob("*.parquet")))
+    expected = expected.rename_columns(["row", *expected.column_names[1:]]).to_pylist()
+    folders = [of_maps / stage for stage in ("vocabulary", "triples", "counts", "pmi")]
+    settings = tomllib.loads(config_of_maps.read_text())["maps"]
+    maps = engraft.Maps(*folders, **settings)
+    batches = maps.make(texts)
+    found = rows(batches)
+    assert found == expected and len(found) > 500, (len(found), len(expected))
+    told = json.loads((of_maps / "maps/index.json").read_text())["texts"]["train"]
+    assert batches.report == told and all(told[what] > 50 for what in ("samples", "term_pairs", "graph_pairs")), told
+    # Nulls have no row, and a text's samples do not depend on what comes with it.
+    gaps = [text for pair in zip(texts, [None, ""] * len(texts)) for text in pair]
+    assert [{**row, "row": row["row"] // 2} for row in rows(maps.make(gaps))] == expected
+    table = pa.table({"text": texts})
+    parts = [rows(maps.make(table.slice(start, 31), first_row=start)) for start in range(0, len(texts), 31)]
+    assert [row for part in parts for row in part] == expected
+    chunked = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=7))
+    assert rows(maps.make(chunked, column="text")) == expected == rows(pickle.loads(pickle.dumps(maps)).make(texts))
+    assert pa.schema(batches).field("words").type == pa.list_(pa.field("item", pa.int32(), nullable=False))
+    # Less is known with fewer folders.
+    whole = rows(engraft.maps(table, folders[0], unit="document", entities="none", phrases="none", terms="none", column="text"))
+    assert [row["row"] for row in whole] == list(range(len(texts))) and not any(row["chunk"] or any(row["entities"]) or row["term_first"] for row in whole)
+    tokens = rows(engraft.tokenize(texts, folders[0], offsets=None))
+    assert all(row["input_ids"][1:-1] == ids["input_ids"][: row["real"] - 2] for row, ids in zip(whole, tokens))
+    assert rows(maps.make([])) == [] == rows(maps.make([None, "", " \n"]))
+
+
 def refusals():
     table = pa.table({"a": ["x"], "b": ["y"]})
     spent = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
@@ -290,6 +329,13 @@ def refusals():
     ids = pa.table({"subject": [10**9], "relation": [0], "object": [0]})
     missing = pa.array([None], pa.string())
     hsdn = out / "world/hsdn/Combined-Input.tsv"
+    nothing = {"entities": "none", "phrases": "none", "terms": "none"}
+
+    def cased(**settings):
+        with tempfile.TemporaryDirectory() as folder:
+            vocabulary = Path(folder) / "vocab.txt"
+            vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nFever\n")
+            return engraft.Maps(vocabulary, case="cased", **settings)
 
     def fails():
         yield table.to_batches()[0]
@@ -315,6 +361,20 @@ def refusals():
         (ValueError, "unknown field `shortest`, expected one of `min_letters`", lambda: engraft.Tagger(TRIPLES, shortest=3)),
         (ValueError, "max_words is 0", lambda: engraft.Tagger(TRIPLES, max_words=0)),
         (OSError, "entities.parquet", lambda: engraft.Tagger(out / "nowhere")),
+        (ValueError, "unknown field `size`, expected one of `unit`", lambda: engraft.Maps(VOCABULARY, size={"rows": 1})),
+        (ValueError, "limits.tokens is 3, expected at least 4", lambda: engraft.Maps(VOCABULARY, limits={"tokens": 3})),
+        (ValueError, "entities.dictionary.max_words is 0", lambda: engraft.Maps(VOCABULARY, entities={"dictionary": {"max_words": 0}})),
+        (ValueError, "nothing is marked in a column of texts", lambda: engraft.Maps(VOCABULARY, TRIPLES, entities="marked")),
+        (ValueError, 'give its folder as triples, or set entities = "none"', lambda: engraft.Maps(VOCABULARY)),
+        (ValueError, 'give its folder as triples, or set graph = "none"', lambda: engraft.Maps(VOCABULARY, **nothing, graph="adjacent")),
+        (ValueError, 'give its folder as counts, or set phrases = "none"', lambda: engraft.Maps(VOCABULARY, TRIPLES)),
+        (ValueError, 'give its folder as pmi, or set terms = "none"', lambda: engraft.Maps(VOCABULARY, TRIPLES, phrases="none")),
+        (ValueError, "leave it out", lambda: engraft.Maps(VOCABULARY, TRIPLES, **nothing)),
+        (ValueError, "are Uncased, but those of the vocabulary are Cased", lambda: cased(counts=of_maps / "counts", **nothing | {"phrases": {"neighbours": {}}})),
+        (ValueError, "are Uncased, but those of the vocabulary are Cased", lambda: cased(pmi=of_maps / "pmi", **nothing | {"terms": "relevance"})),
+        (OSError, "entities.parquet", lambda: engraft.Maps(VOCABULARY, out / "nowhere", phrases="none", terms="none")),
+        (OSError, "nowhere", lambda: engraft.Maps(VOCABULARY, pmi=out / "nowhere", **nothing | {"terms": "relevance"})),
+        (ValueError, "case=", lambda: engraft.Maps(VOCABULARY, case="upper", **nothing)),
         (ValueError, "expected one of `sampler`, `slots`, `same`, `max_draws`", lambda: engraft.Negatives(TRIPLES, filter="none")),
         (ValueError, "per=0", lambda: engraft.Negatives(TRIPLES, per=0)),
         (ValueError, "none twice", lambda: engraft.Negatives(TRIPLES, slots=[])),
@@ -348,6 +408,7 @@ def kernels(given, **column):
         "counts": engraft.word_counts(given, **column),
         "tokens": engraft.tokenize(given, VOCABULARY, offsets="both", **column),
         "mentions": engraft.tag(given, TRIPLES, **column),
+        "maps": engraft.maps(given, VOCABULARY, TRIPLES, phrases="none", terms="none", graph="adjacent", **column),
     }
     return {name: hashlib.sha256(json.dumps(rows(batches)).encode()).hexdigest() for name, batches in made.items()}
 
@@ -406,6 +467,7 @@ tokens_are_those_of_wordpiece(TEXTS)
 mentions_are_those_of_a_search(TEXTS)
 negatives_are_stated_by_no_triple()
 triples_are_those_of_the_stage()
+maps_are_those_of_the_stage()
 refusals()
 nothing_depends_on_chunks_threads_or_processes(TEXTS)
 consumers_take_batches(TEXTS)

@@ -69,12 +69,7 @@ impl Tokenizer {
         let kept = PyDict::new(py);
         kept.set_item("case", case)?;
         let given = Given::new(&vocabulary, Some(&kept), &[], py)?;
-        let case = match case {
-            None => None,
-            Some("uncased") => Some(Case::Uncased),
-            Some("cased") => Some(Case::Cased),
-            Some(found) => return Err(unfit("case", format!("{found:?}"), r#""uncased", "cased" or None"#)),
-        };
+        let case = self::case(case)?;
         let read = py.detach(move || read(&vocabulary, case)).map_err(|error| raised(&error))?;
         Ok(Self { vocabulary: read, given })
     }
@@ -158,8 +153,24 @@ impl Tokenizer {
     }
 }
 
+/// A case by its name.
+///
+/// # Errors
+/// When it has no such name.
+pub(crate) fn case(name: Option<&str>) -> PyResult<Option<Case>> {
+    match name {
+        None => Ok(None),
+        Some("uncased") => Ok(Some(Case::Uncased)),
+        Some("cased") => Ok(Some(Case::Cased)),
+        Some(found) => Err(unfit("case", format!("{found:?}"), r#""uncased", "cased" or None"#)),
+    }
+}
+
 /// The vocabulary at a path, as the stages read it.
-fn read(path: &Path, case: Option<Case>) -> Result<Vocabulary, Error> {
+///
+/// # Errors
+/// When it is damaged, or at odds with what is said of it.
+pub(crate) fn read(path: &Path, case: Option<Case>) -> Result<Vocabulary, Error> {
     let file = if path.is_dir() { folder::find(path)? } else { path.to_owned() };
     let said = tasks::token::rule::Said::read(&file.with_file_name(folder::CONFIG))?;
     folder::read(&file, said.as_ref(), case)
