@@ -83,7 +83,7 @@ bench-python SHARDS PYTHON="python3" MOSAIC="":
 # Kernels over Arrow beside `tokenizers`, DuckDB and Python, in one run (PYTHON needs benches/requirements.txt and the wheel of `scripts/wheel.sh`;
 # TEXTS a folder of .txt files; OUT an output folder with `vocabulary` and `triples`).
 bench-kernels TEXTS OUT PYTHON="python3":
-    {{PYTHON}} benches/kernels.py {{TEXTS}} {{OUT}}
+    {{PYTHON}} benches/arrow_kernels.py {{TEXTS}} {{OUT}}
 
 # A Metathesaurus of 20 M relations to canonical triples beside DuckDB, in one run (some 6 GB of invented data in a temporary folder).
 bench-kg PYTHON="python3":

@@ -41,7 +41,7 @@ fi
 "$work/bare/bin/python" tests/python/stream.py "$work/out"
 "$engraft" --config configs/world-maps.toml --out "$work/maps" --set world.scale=0.2 run maps > "$work/said" 2>&1 ||
   { cat "$work/said" >&2; exit 1; }
-"$work/bare/bin/python" -W ignore tests/python/kernels.py "$work/out" configs/default.toml "$work/maps" configs/parts/world-corpus.toml
+"$work/bare/bin/python" -W ignore tests/python/arrow_kernels.py "$work/out" configs/default.toml "$work/maps" configs/parts/world-corpus.toml
 if [ -n "${ENGRAFT_TORCH:-}" ]; then
   "$work/bare/bin/pip" install --quiet --disable-pip-version-check --no-deps --target "$work/alone" "$wheel"
   PYTHONPATH=$work/alone OMP_NUM_THREADS=1 "$ENGRAFT_TORCH" -W ignore tests/python/torch_stream.py "$work/out"

@@ -78,7 +78,7 @@ fn streams_of_arrays_keep_the_promises_of_the_trainers_own() {
 #[test]
 fn kernels_over_arrow_say_what_plain_python_says_whatever_the_chunks() {
     let config = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs").join(name);
-    run("ENGRAFT_PYTHON", "kernels.py", &|out| {
+    run("ENGRAFT_PYTHON", "arrow_kernels.py", &|out| {
         let maps = out.join("../maps");
         let run = Engraft::plain(&["run", "maps"], &maps).arg("--config").arg(config("world-maps.toml"));
         run.set("world.scale=0.2").ok();

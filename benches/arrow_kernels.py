@@ -1,7 +1,7 @@
 """Kernels over Arrow beside their peers, in one run: `tokenize` beside Hugging Face `tokenizers`, `word_counts` beside DuckDB and Python's Counter, `tag` beside
 spaCy's PhraseMatcher where spaCy is installed.
 
-Usage: kernels.py TEXTS OUT [--megabytes 64]
+Usage: arrow_kernels.py TEXTS OUT [--megabytes 64]
 This Python needs benches/requirements.txt and the package `engraft` (scripts/wheel.sh). TEXTS is a folder of .txt files, or a Parquet file with a column `text`; lines are
 repeated, in another order each time, until there are so many megabytes. OUT is an output folder with `vocabulary` and `triples`. Peers take turns with engraft
 in one process, each with all of the machine's cores where it can use them; seconds are those of the wall, medians of three, from an Arrow column

@@ -1,6 +1,6 @@
 """What the kernels of the package `engraft` promise, on the world of an output folder that has run `shards`.
 
-Usage: kernels.py OUT CONFIG MAPS CONFIG_OF_MAPS
+Usage: arrow_kernels.py OUT CONFIG MAPS CONFIG_OF_MAPS
 PYTHONPATH names the package, unless it is installed; CONFIG is the config whose table `[sources]` made OUT/triples. MAPS is an output folder that has run `maps`
 on the paragraphs of its world, with the table `[maps]` of CONFIG_OF_MAPS. polars, duckdb and tokenizers are asked where they are installed. Ends with
 status 0 if every promise holds.
