@@ -9,11 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
 [ $# -gt 0 ] || names=(duckdb daft ray spark trainer)
-engraft=${ENGRAFT_BIN:-}
-if [ -z "$engraft" ]; then
-  cargo build --quiet --release
-  engraft=${CARGO_TARGET_DIR:-target}/release/engraft
-fi
+engraft=$(scripts/binary.sh)
 examples=$PWD/python/examples
 compare=$PWD/tests/python/examples.py
 tools=$(realpath -m "${CARGO_TARGET_DIR:-target}/examples")

@@ -10,12 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
 [ $# -gt 0 ] || names=(slurm snakemake ray spark kubernetes)
-engraft=${ENGRAFT_BIN:-}
-if [ -z "$engraft" ]; then
-  cargo build --quiet --release
-  engraft=${CARGO_TARGET_DIR:-target}/release/engraft
-fi
-engraft=$(realpath "$engraft")
+engraft=$(scripts/binary.sh)
 launchers=$PWD/launchers
 tools=$(realpath -m "${CARGO_TARGET_DIR:-target}/launchers")
 work=$(mktemp -d)

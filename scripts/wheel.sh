@@ -31,11 +31,7 @@ grep -q 'steps of an epoch' "$work/help"
 "$work/bare/bin/pip" install --quiet --disable-pip-version-check pyarrow
 
 # Its promises, on the embedded world.
-engraft=${ENGRAFT_BIN:-}
-if [ -z "$engraft" ]; then
-  cargo build --quiet --release
-  engraft=$target/release/engraft
-fi
+engraft=$(scripts/binary.sh)
 "$engraft" --out "$work/out" --set world.scale=0.1 --set shards.items_per_group=50 --set 'shards.size={ rows = 700 }' run shards > "$work/said" 2>&1 ||
   { cat "$work/said" >&2; exit 1; }
 "$work/bare/bin/python" tests/python/stream.py "$work/out"

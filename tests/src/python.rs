@@ -1,21 +1,31 @@
 //! Python's side: scripts over what engraft wrote, transformers and ONNX Runtime beside `engraft predict`, the package `engraft` as a wheel has it.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Engraft, binary, skipped, unreachable_start};
 
+/// The interpreter that a variable names; without it a test says that it skips.
+#[must_use]
+pub fn interpreter(variable: &str) -> Option<OsString> {
+    #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
+    let python = std::env::var_os(variable);
+    if python.is_none() {
+        skipped(&format!(
+            "{variable} does not name a Python with tests/python/requirements.txt (ENGRAFT_TORCH: requirements-torch.txt)"
+        ));
+    }
+    python
+}
+
 /// A script of `python/`, over an output folder; skipped where no Python is named.
 ///
 /// # Panics
 /// When the script fails.
 pub fn python(script: &str, out: &Path) {
-    #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
-    let Some(python) = std::env::var_os("ENGRAFT_PYTHON") else {
-        skipped("ENGRAFT_PYTHON does not name a Python with tests/python/requirements.txt");
-        return;
-    };
+    let Some(python) = interpreter("ENGRAFT_PYTHON") else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
     let mut command = Command::new(python);
     command.arg(script).arg(out).env("HF_HUB_OFFLINE", "1").env("HF_HOME", out.join(".hf"));
@@ -33,11 +43,7 @@ pub fn python(script: &str, out: &Path) {
 /// # Panics
 /// When an answer differs.
 pub fn at_home(model: &Path, asked: &Path, said: &str) {
-    #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
-    let Some(python) = std::env::var_os("ENGRAFT_TORCH") else {
-        skipped("ENGRAFT_TORCH does not name a Python with tests/python/requirements-torch.txt");
-        return;
-    };
+    let Some(python) = interpreter("ENGRAFT_TORCH") else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/at_home.py");
     let answers = asked.with_extension("said");
     if let Err(error) = base::whole::write_whole(&answers, said.as_bytes()) {
@@ -88,11 +94,7 @@ pub fn python_package(folder: &Path) -> PathBuf {
 /// # Panics
 /// When an answer differs.
 pub fn loaded(model: &Path, asked: &Path, said: &[serde_json::Value]) {
-    #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
-    let Some(python) = std::env::var_os("ENGRAFT_PYTHON") else {
-        skipped("ENGRAFT_PYTHON does not name a Python with tests/python/requirements.txt");
-        return;
-    };
+    let Some(python) = interpreter("ENGRAFT_PYTHON") else { return };
     let answers = asked.with_extension("answers");
     let said: Vec<_> = said.iter().map(ToString::to_string).collect();
     let written = base::whole::write_whole(&answers, said.join("\n").as_bytes());

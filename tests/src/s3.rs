@@ -19,11 +19,7 @@ impl S3 {
     /// # Errors
     /// When it does not come up.
     pub fn of_environment() -> std::io::Result<Option<Self>> {
-        #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
-        let Some(python) = std::env::var_os("ENGRAFT_PYTHON") else {
-            crate::skipped("ENGRAFT_PYTHON does not name a Python with tests/python/requirements.txt");
-            return Ok(None);
-        };
+        let Some(python) = crate::python::interpreter("ENGRAFT_PYTHON") else { return Ok(None) };
         let started = Self::start(&python)?;
         if started.is_none() {
             crate::skipped("ENGRAFT_PYTHON has no moto: install tests/python/requirements.txt");

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use base::whole::write_whole;
-use engraft_tests::{Engraft, below, skipped};
+use engraft_tests::{Engraft, below};
 
 const TEXTS: [&str; 4] = [
     "Fever.",
@@ -20,10 +20,7 @@ fn export(model: &Path, arguments: &[&str], into: &Path) -> Engraft {
 
 /// Compares what Python computes with folders with what `engraft encode` says; nothing where no Python is named.
 fn compare(asked: &Path, of: &[(&str, PathBuf, PathBuf)]) {
-    #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
-    let Some(python) = std::env::var_os("ENGRAFT_TORCH") else {
-        return skipped("ENGRAFT_TORCH does not name a Python with tests/python/requirements-torch.txt");
-    };
+    let Some(python) = engraft_tests::python::interpreter("ENGRAFT_TORCH") else { return };
     let mut command = Command::new(python);
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("python/exported.py")).arg(asked);
     for (form, folder, said) in of {

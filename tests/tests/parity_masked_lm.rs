@@ -21,22 +21,9 @@ use model::train::heads::Heads;
 use model::train::{self, Setup, Trainer};
 use serde_json::Value;
 
-/// The interpreter that `ENGRAFT_TORCH` names.
-fn python() -> Option<std::ffi::OsString> {
-    #[expect(clippy::disallowed_methods, reason = "the interpreter is the test's one setting")]
-    std::env::var_os("ENGRAFT_TORCH")
-}
-
-/// What is said where there is none.
-const SKIPPED: &str =
-    "skipped: ENGRAFT_TORCH does not name a Python with tests/python/requirements-torch.txt";
-
 #[test]
 fn what_transformers_saves_and_reads_says_the_same() -> Result<()> {
-    let Some(python) = python() else {
-        eprintln!("{SKIPPED}");
-        return Ok(());
-    };
+    let Some(python) = engraft_tests::python::interpreter("ENGRAFT_TORCH") else { return Ok(()) };
     // Python takes long to begin: what both ways need is made once.
     let published = tempfile::tempdir()?;
     let said = script(&python, "masked_lm.py", published.path())?;

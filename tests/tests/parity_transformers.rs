@@ -87,11 +87,7 @@ fn case(path: &Path, params: &Params) -> Result<()> {
 
 #[test]
 fn auto_model_loads_a_checkpoint_and_computes_the_same() -> Result<()> {
-    #[expect(clippy::disallowed_methods, reason = "the interpreter is the test's one setting")]
-    let Some(python) = std::env::var_os("ENGRAFT_TORCH") else {
-        eprintln!("skipped: ENGRAFT_TORCH does not name a Python with tests/python/requirements-torch.txt");
-        return Ok(());
-    };
+    let Some(python) = engraft_tests::python::interpreter("ENGRAFT_TORCH") else { return Ok(()) };
     let dir = tempfile::tempdir()?;
     let params = Params::fresh(&Encoder::specs(&CONFIG), 11, &Device::Cpu)?;
     checkpoint::save(dir.path(), &CONFIG, params.iter())?;

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use base::whole::write_whole;
 use batch::Batch;
-use engraft_tests::python::python_package;
-use engraft_tests::{Engraft, skipped};
+use engraft_tests::Engraft;
+use engraft_tests::python::{interpreter, python_package};
 use kg::split::Part;
 use tasks::shard::index::Index;
 use tasks::stream::Stream;
@@ -16,18 +16,6 @@ use tasks::stream::order::Shuffle;
 use tasks::stream::schedule::Schedule;
 use tasks::stream::steps::{Config, Shards, Worker};
 use tasks::stream::window::Ahead;
-
-/// The interpreter that a variable names.
-fn interpreter(variable: &str) -> Option<OsString> {
-    #[expect(clippy::disallowed_methods, reason = "the interpreter is the test's one setting")]
-    let python = std::env::var_os(variable);
-    if python.is_none() {
-        skipped(&format!(
-            "{variable} names no Python (tests/python/requirements.txt, requirements-torch.txt)"
-        ));
-    }
-    python
-}
 
 /// Runs a script over shards of the world with an interpreter that a variable names.
 fn run(variable: &str, script: &str, arguments: &dyn Fn(&Path) -> Vec<OsString>) {

@@ -108,11 +108,7 @@ fn fills(folder: &Path, case: &Value) {
 
 #[test]
 fn a_published_roberta_is_read_trained_and_given_back() {
-    #[expect(clippy::disallowed_methods, reason = "the interpreter is the test's one setting")]
-    let Some(torch) = std::env::var_os("ENGRAFT_TORCH") else {
-        eprintln!("skipped: ENGRAFT_TORCH does not name a Python with tests/python/requirements-torch.txt");
-        return;
-    };
+    let Some(torch) = engraft_tests::python::interpreter("ENGRAFT_TORCH") else { return };
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     python(&torch, &[Path::new("make"), root]);

@@ -70,7 +70,7 @@ impl Point {
     pub(crate) const RESTORING: [Self; 6] =
         [Self::Moved, Self::Swapped, Self::BeforeLedger, Self::TornLedger, Self::AfterLedger, Self::Kept];
 
-    /// Those of both kinds.
+    /// All of them.
     fn every() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().chain(Self::RENAMING).chain(Self::SHARING)
     }

@@ -97,15 +97,6 @@ pub(crate) struct Audit {
     pub torn: bool,
 }
 
-/// What other runs have appended.
-struct Appended {
-    lines: Vec<Line>,
-    /// Bytes of whole lines.
-    whole: u64,
-    /// Bytes of what follows them.
-    torn: u64,
-}
-
 #[derive(Deserialize)]
 struct Header {
     format: u32,
@@ -131,10 +122,10 @@ impl Ledger {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(cause) => return Err(Error::at(path)(cause)),
         };
-        let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1);
+        let (whole, tail) = parted(&bytes);
         let (mut lines, mut damages, mut without_digest) = (Vec::new(), Vec::new(), 0);
-        for (i, text) in bytes[..whole].split_inclusive(|&b| b == b'\n').enumerate() {
-            match parse(&text[..text.len() - 1]) {
+        for (i, line) in parsed(whole).enumerate() {
+            match line {
                 Ok(line) => {
                     without_digest += usize::from(line.format == WITHOUT_DIGEST);
                     lines.push(line);
@@ -142,14 +133,15 @@ impl Ledger {
                 Err(damage) => damages.push(damage.at(path, i + 1)),
             }
         }
-        if !is_torn(&bytes[whole..]) {
-            let line = bytes[..whole].iter().filter(|&&b| b == b'\n').count() + 1;
+        if !is_torn(tail) {
+            let line = whole.iter().filter(|&&b| b == b'\n').count() + 1;
             damages.push(
                 Damage::Said("it does not end, and is not the beginning of a line either").at(path, line),
             );
         }
-        let torn = whole < bytes.len();
-        let ledger = Self { path: path.to_owned(), lines, whole: whole as u64, length: bytes.len() as u64 };
+        let torn = !tail.is_empty();
+        let ledger =
+            Self { path: path.to_owned(), lines, whole: whole.len() as u64, length: bytes.len() as u64 };
         Ok(Audit { ledger, without_digest, damages, torn })
     }
 
@@ -169,21 +161,26 @@ impl Ledger {
     /// When it has, or the file system refuses.
     pub(crate) fn catch_up(&mut self) -> Result<(), Error> {
         // Opened anew: what only asks for the length may be told an old one where the folder lies on another machine.
-        let found = match File::open(&self.path).and_then(|file| file.metadata()) {
-            Ok(data) => Some(data.len()),
+        let file = match File::open(&self.path) {
+            Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(cause) => return Err(Error::at(&self.path)(cause)),
         };
+        let length = file.as_ref().map(|file| file.metadata().map(|data| data.len())).transpose();
+        let found = length.map_err(Error::at(&self.path))?;
         if found.unwrap_or(0) == self.length && self.length == self.whole {
             return Ok(());
         }
-        if found.is_some_and(|length| length >= self.whole)
-            && let Some(lines) = self.appended()?
-        {
-            self.lines.extend(lines.lines);
-            self.whole += lines.whole;
-            self.length = self.whole + lines.torn;
-            return Ok(());
+        if let Some(file) = file.filter(|_| found >= Some(self.whole)) {
+            let bytes = self.behind(file).map_err(Error::at(&self.path))?;
+            let (whole, tail) = parted(&bytes);
+            let lines: Result<Vec<Line>, Damage> = parsed(whole).collect();
+            if let Some(lines) = lines.ok().filter(|_| is_torn(tail)) {
+                self.lines.extend(lines);
+                self.length = self.whole + bytes.len() as u64;
+                self.whole += whole.len() as u64;
+                return Ok(());
+            }
         }
         let found = found.map_or("no file".to_owned(), |bytes| format!("{bytes} bytes"));
         Err(Error::new(format!(
@@ -195,24 +192,12 @@ impl Ledger {
         )))
     }
 
-    /// What stands behind the lines that are known, if it is whole lines, and perhaps the beginning of one.
-    fn appended(&self) -> Result<Option<Appended>, Error> {
-        let read = |mut file: File| -> io::Result<Vec<u8>> {
-            let mut bytes = Vec::new();
-            file.seek(io::SeekFrom::Start(self.whole))?;
-            file.read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        let bytes = File::open(&self.path).and_then(read).map_err(Error::at(&self.path))?;
-        let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1);
-        let texts = bytes[..whole].split_inclusive(|&b| b == b'\n');
-        let lines: Result<Vec<Line>, Damage> = texts.map(|text| parse(&text[..text.len() - 1])).collect();
-        let torn = &bytes[whole..];
-        Ok(lines.ok().filter(|_| is_torn(torn)).map(|lines| Appended {
-            lines,
-            whole: whole as u64,
-            torn: torn.len() as u64,
-        }))
+    /// What stands behind the lines that are known.
+    fn behind(&self, mut file: File) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        file.seek(io::SeekFrom::Start(self.whole))?;
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// Appends a line and brings it safely to disk; cuts off a torn one before. On an error the file is as it was.
@@ -270,6 +255,16 @@ fn opened(text: &[u8]) -> Option<(Vec<u8>, &[u8; 64])> {
     let mut object = object.strip_suffix(SEAL)?.to_vec();
     object.push(b'}');
     Some((object, digits))
+}
+
+/// The whole lines of a file, and what follows the last newline.
+fn parted(bytes: &[u8]) -> (&[u8], &[u8]) {
+    bytes.split_at(bytes.iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1))
+}
+
+/// Reads whole lines.
+fn parsed(whole: &[u8]) -> impl Iterator<Item = Result<Line, Damage>> {
+    whole.split_inclusive(|&b| b == b'\n').map(|text| parse(&text[..text.len() - 1]))
 }
 
 /// Whether what follows the last newline is what a kill leaves: nothing, or the beginning of a line.

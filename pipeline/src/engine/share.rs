@@ -161,19 +161,16 @@ impl Session<'_> {
         let upstream: BTreeSet<usize> = self.engine.graph.upstream(place).iter().copied().collect();
         for up in upstream.into_iter().rev() {
             let stage = self.name(up);
-            let away = || held(&self.shared.away).get(stage).cloned();
             // Only one that is to be replaced is waited for; by then it may have been.
-            let _making = match away() {
-                Some(away) if !self.is_here(&away)? => Some(self.lock(up, place, For::Making)?),
-                _ => None,
+            let mut away = self.still_away(stage)?;
+            let _making = match away {
+                Some(_) => {
+                    let making = self.lock(up, place, For::Making)?;
+                    away = self.still_away(stage)?;
+                    Some(making)
+                }
+                None => None,
             };
-            let mut away = away();
-            if let Some(found) = &away
-                && self.is_here(found)?
-            {
-                held(&self.shared.away).remove(stage);
-                away = None;
-            }
             if let Some(damage) = self.shared.damage(stage) {
                 // Unless it was made again meanwhile.
                 let here = self.ledger().last(stage).map(|line| line.artifact);
@@ -198,13 +195,19 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// Whether another run has brought it meanwhile.
-    fn is_here(&self, away: &Away) -> anyhow::Result<bool> {
+    /// What the depot has of a stage and is not here, unless another run has brought it meanwhile.
+    fn still_away(&self, stage: &str) -> anyhow::Result<Option<Arc<Away>>> {
+        let Some(away) = held(&self.shared.away).get(stage).cloned() else { return Ok(None) };
         let mut ledger = self.ledger();
         ledger.catch_up()?;
-        Ok(ledger.last(&away.line.stage).is_some_and(|line| {
-            line.artifact == away.line.artifact && line.fingerprint == away.line.fingerprint
-        }))
+        let is_it =
+            |line: &Line| line.artifact == away.line.artifact && line.fingerprint == away.line.fingerprint;
+        let is_here = ledger.last(stage).is_some_and(is_it);
+        drop(ledger);
+        if is_here {
+            held(&self.shared.away).remove(stage);
+        }
+        Ok((!is_here).then_some(away))
     }
 
     /// Downloads an artifact and puts it in its place; gives what is damaged of it, if anything is, and then leaves everything as it was.

@@ -1,5 +1,6 @@
 //! The texts of a corpus: where they lie, what they look like, how each is handed on.
 
+pub(crate) mod beside;
 mod parts;
 mod told;
 

@@ -161,7 +161,8 @@ impl Counting {
             Counted::Parts(corpus, names) => {
                 let folders = names.iter().map(|name| Ok(context.artifact(name)?.to_owned()));
                 let folders: Vec<PathBuf> = folders.collect::<anyhow::Result<_>>()?;
-                let told = Told::of_parts(folders.iter().map(PathBuf::as_path))?;
+                let told = folders.iter().map(|folder| Told::of_part(folder));
+                let told = Told::joined(told.collect::<anyhow::Result<_>>()?);
                 told.check(corpus)?;
                 told.record(context);
                 Ok(count::join(&folders, Share::Whole, limits, room)?)

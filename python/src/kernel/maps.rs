@@ -1,7 +1,6 @@
 //! Kernel `maps`: the semantic attention maps of texts, as samples of spans and sparse pairs.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -22,7 +21,7 @@ use tasks::token::encode::{Case, Vocabulary};
 
 use super::batches::{Batches, Held};
 use super::given::Given;
-use super::pool::pool;
+use super::pool::{Spare, pool};
 use super::samples::{Samples, schema};
 use super::texts::{Piece, Texts};
 use super::{options, tokenizer};
@@ -117,29 +116,16 @@ impl Maps {
         column: Option<&str>,
         first_row: i64,
     ) -> PyResult<Batches> {
-        let mut texts = Texts::new(texts, column, first_row)?;
-        let (pool, schema, mut batches) = (pool(py)?, schema(), Vec::new());
-        let mut counts = Counts::default();
-        // What a thread has learnt of words, the next piece's may use.
-        let readers = Mutex::new(Vec::new());
-        let spare = || readers.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(pieces) = py.detach(|| texts.group())? {
-            py.check_signals()?;
-            let made = py.detach(|| {
-                let make = |piece: &Piece| {
-                    let mut reader = spare().pop().unwrap_or_else(|| Reader::new(&self.tools));
-                    let made = Made::of(&mut reader, piece);
-                    spare().push(reader);
-                    made
-                };
-                let made: Result<Vec<Made>, Error> = pool.install(|| pieces.par_iter().map(make).collect());
-                made.map(|made| {
-                    made.iter().for_each(|made| counts.add(&made.counts));
-                    gathered(&schema, &made)
-                })
-            });
-            batches.extend(made.map_err(|error| raised(&error))??);
-        }
+        let texts = Texts::new(texts, column, first_row)?;
+        let (pool, schema, readers, mut counts) = (pool(py)?, schema(), Spare::new(), Counts::default());
+        let batches = texts.batches(py, |pieces| {
+            let make =
+                |piece: &Piece| readers.with(|| Reader::new(&self.tools), |reader| Made::of(reader, piece));
+            let made: Result<Vec<Made>, Error> = pool.install(|| pieces.par_iter().map(make).collect());
+            let made = made.map_err(|error| raised(&error))?;
+            made.iter().for_each(|made| counts.add(&made.counts));
+            gathered(&schema, &made)
+        })?;
         Ok(Batches::new(Held { schema, batches }, Some(json!(counts))))
     }
 

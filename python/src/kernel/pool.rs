@@ -28,3 +28,22 @@ pub(crate) fn pool(_: Python<'_>) -> PyResult<Arc<ThreadPool>> {
     std::mem::forget(pool.replace((process, Arc::clone(&threads))));
     Ok(threads)
 }
+
+/// What threads work with and leave for the next piece: what it has learnt stays known.
+pub(crate) struct Spare<T>(Mutex<Vec<T>>);
+
+impl<T> Spare<T> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// Does some work with one that is free, or a new one.
+    pub(crate) fn with<R>(&self, new: impl FnOnce() -> T, work: impl FnOnce(&mut T) -> R) -> R {
+        let spare = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = spare().pop();
+        let mut one = free.unwrap_or_else(new);
+        let done = work(&mut one);
+        spare().push(one);
+        done
+    }
+}

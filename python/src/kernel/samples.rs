@@ -1,4 +1,4 @@
-//! Samples of maps as columns: those of `tasks::maps::schema`, of signed numbers, since Spark knows no others.
+//! Samples of maps as columns: those of `tasks::maps::schema`, of signed numbers, since Spark refuses others.
 
 use std::sync::Arc;
 

@@ -87,19 +87,15 @@ impl Tagger {
         column: Option<&str>,
         first_row: i64,
     ) -> PyResult<Batches> {
-        let mut texts = Texts::new(texts, column, first_row)?;
-        let (pool, schema, mut batches) = (pool(py)?, schema(), Vec::new());
-        while let Some(pieces) = py.detach(|| texts.group())? {
-            py.check_signals()?;
-            let made = py.detach(|| {
-                let new = || ner::Tagger::new(&self.dictionary);
-                let found = pool.install(|| -> Vec<Vec<Found<'_>>> {
-                    pieces.par_iter().map_init(new, |tagger, piece| self.found(tagger, piece)).collect()
-                });
-                self.batches(&schema, &found)
+        let texts = Texts::new(texts, column, first_row)?;
+        let (pool, schema) = (pool(py)?, schema());
+        let batches = texts.batches(py, |pieces| {
+            let new = || ner::Tagger::new(&self.dictionary);
+            let found = pool.install(|| -> Vec<Vec<Found<'_>>> {
+                pieces.par_iter().map_init(new, |tagger, piece| self.found(tagger, piece)).collect()
             });
-            batches.extend(made?);
-        }
+            self.batches(&schema, &found)
+        })?;
         Ok(Batches::new(Held { schema, batches }, None))
     }
 

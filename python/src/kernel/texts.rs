@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, LargeStringArray, StringArray, StringViewArray};
+use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch, StringArray, StringViewArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -106,6 +106,23 @@ impl Texts {
             self.next_row += i64::try_from(end - at).unwrap_or(i64::MAX);
         }
         Ok(Some(pieces).filter(|pieces| !pieces.is_empty()))
+    }
+
+    /// What `make` makes of all rows, group by group, without Python's lock; Ctrl-C ends it between two groups.
+    ///
+    /// # Errors
+    /// As [`Texts::group`], and what `make` says.
+    pub(crate) fn batches(
+        mut self,
+        py: Python<'_>,
+        mut make: impl FnMut(&[Piece]) -> PyResult<Vec<RecordBatch>> + Send,
+    ) -> PyResult<Vec<RecordBatch>> {
+        let mut batches = Vec::new();
+        while let Some(pieces) = py.detach(|| self.group())? {
+            py.check_signals()?;
+            batches.extend(py.detach(|| make(&pieces))?);
+        }
+        Ok(batches)
     }
 
     /// The chunk that has the next row, and its place there.

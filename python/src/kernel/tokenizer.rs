@@ -1,7 +1,7 @@
 //! Kernel `tokenize`: texts as token ids, with the place of each token.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, Int64Array, ListArray, PrimitiveArray, RecordBatch};
@@ -19,7 +19,7 @@ use text::characters::Characters;
 
 use super::batches::{Batches, Held};
 use super::given::Given;
-use super::pool::pool;
+use super::pool::{Spare, pool};
 use super::table;
 use super::texts::{Piece, Texts};
 use crate::raised::{raised, unfit};
@@ -105,26 +105,16 @@ impl Tokenizer {
             return Err(unfit("max_tokens", 0, "at least 1, or None"));
         }
         let how = How { vocabulary: &self.vocabulary, offsets, most: max_tokens.unwrap_or(usize::MAX) };
-        let mut texts = Texts::new(texts, column, first_row)?;
-        let (pool, schema, mut batches) = (pool(py)?, schema(offsets), Vec::new());
-        // What a thread has learnt of words, the next piece's may use.
-        let placers = Mutex::new(Vec::new());
-        let spare = || placers.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(pieces) = py.detach(|| texts.group())? {
-            py.check_signals()?;
-            let made = py.detach(|| {
-                let columns = |piece: &Piece| {
-                    let mut placer = spare().pop().unwrap_or_else(|| Placer::new(how.vocabulary));
-                    let columns = how.columns(&mut placer, piece);
-                    spare().push(placer);
-                    columns
-                };
-                let columns: Result<Vec<Columns>, Error> =
-                    pool.install(|| pieces.par_iter().map(columns).collect());
-                columns.map(|columns| batch(&schema, columns))
-            });
-            batches.push(made.map_err(|error| raised(&error))??);
-        }
+        let texts = Texts::new(texts, column, first_row)?;
+        let (pool, schema, placers) = (pool(py)?, schema(offsets), Spare::new());
+        let batches = texts.batches(py, |pieces| {
+            let columns = |piece: &Piece| {
+                placers.with(|| Placer::new(how.vocabulary), |placer| how.columns(placer, piece))
+            };
+            let columns: Result<Vec<Columns>, Error> =
+                pool.install(|| pieces.par_iter().map(columns).collect());
+            Ok(vec![batch(&schema, columns.map_err(|error| raised(&error))?)?])
+        })?;
         Ok(Batches::new(Held { schema, batches }, None))
     }
 

@@ -69,7 +69,7 @@ impl Corpus {
     /// Cuts it, if it is to be cut: a function of the names and sizes of the files alone.
     ///
     /// # Errors
-    /// When it cannot be meant.
+    /// When a setting is invalid.
     pub(crate) fn cut(&self) -> anyhow::Result<Cut> {
         let Some(Parts { bytes }) = self.config.parts else { return Ok(Cut::Whole) };
         anyhow::ensure!(bytes.0 > 0, "corpus.parts.bytes is 0, expected an amount such as \"256MiB\"");

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Context as _;
 use base::funnel::Tally;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::Corpus;
+use super::{Corpus, beside};
 use crate::engine::context::Context;
 
 /// The file with it, in a part's artifact.
@@ -79,25 +78,25 @@ impl Told {
         self.texts.iter().map(|sum| sum.kept).sum()
     }
 
-    /// Reads what the parts in these folders left, and adds it up.
+    /// What a part left in this folder.
     ///
     /// # Errors
-    /// When a file cannot be read.
-    pub(crate) fn of_parts<'f>(folders: impl IntoIterator<Item = &'f Path>) -> anyhow::Result<Self> {
+    /// When it cannot be read.
+    pub(crate) fn of_part(folder: &Path) -> anyhow::Result<Self> {
+        beside::read(folder, FILE)
+    }
+
+    /// What parts left, added up.
+    #[must_use]
+    pub(crate) fn joined(parts: Vec<Self>) -> Self {
         let mut all = Self::default();
-        for folder in folders {
-            let file = folder.join(FILE);
-            let text = std::fs::read(&file).with_context(|| file.display().to_string())?;
-            let part: Self = serde_json::from_slice(&text)
-                .with_context(|| format!("{} is not as it was written", file.display()))?;
-            for read in part.texts {
-                match all.texts.iter_mut().find(|sum| sum.texts == read.texts) {
-                    Some(sum) => sum.put_together(read),
-                    None => all.texts.push(read),
-                }
+        for read in parts.into_iter().flat_map(|part| part.texts) {
+            match all.texts.iter_mut().find(|sum| sum.texts == read.texts) {
+                Some(sum) => sum.put_together(read),
+                None => all.texts.push(read),
             }
         }
-        Ok(all)
+        all
     }
 
     /// Writes it beside what was made of a part.
@@ -105,8 +104,7 @@ impl Told {
     /// # Errors
     /// When the disk refuses.
     pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        let text = serde_json::to_vec_pretty(self)?;
-        Ok(base::whole::write_whole(&folder.join(FILE), &text)?)
+        beside::write(folder, FILE, self)
     }
 
     /// Leaves it as facts.

@@ -65,11 +65,11 @@ impl Stage for Joining {
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let folders = self.parts.iter().map(|name| Ok(context.artifact(name)?.to_owned()));
         let folders: Vec<PathBuf> = folders.collect::<anyhow::Result<_>>()?;
-        let stretch = |folder: &PathBuf| {
-            let documents = Told::of_parts([folder.as_path()])?.kept();
-            Ok(Stretch { folder: folder.clone(), documents })
-        };
-        let parts: Vec<Stretch> = folders.iter().map(stretch).collect::<anyhow::Result<_>>()?;
+        let told = folders.iter().map(|folder| Told::of_part(folder));
+        let told: Vec<Told> = told.collect::<anyhow::Result<_>>()?;
+        let stretch =
+            |(folder, told): (&PathBuf, &Told)| Stretch { folder: folder.clone(), documents: told.kept() };
+        let parts: Vec<Stretch> = folders.iter().zip(&told).map(stretch).collect();
         let progress = context.progress();
         progress.unit("documents");
         let into = Into { folder: context.out(), size: self.size, items_per_group: self.items_per_group };
@@ -78,14 +78,13 @@ impl Stage for Joining {
             Ok(context.check()?)
         };
         let mut index: Index = join(&parts, into, &mut watch)?;
-        let all = || folders.iter().map(PathBuf::as_path);
-        let told = Told::of_parts(all())?;
+        let told = Told::joined(told);
         told.check(&self.corpus)?;
         told.record(context);
         for (part, counts) in &index.texts {
             record(context, counts, index.part(*part).map_or(0, |part| part.tokens));
         }
-        Marks::of_parts(all())?.record(context);
+        Marks::of_parts(&folders)?.record(context);
         hub::write(context.out(), &index)?;
         index.write(context.out())?;
         Ok(())

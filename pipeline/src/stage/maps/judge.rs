@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use text::ner::{Dictionary, Mention, Score, Tagger, evaluate};
 use text::{Document, Label, Labels};
 
 use crate::engine::context::Context;
+use crate::stage::corpus::beside;
 
 /// Compares document after document, corpus by corpus: a corpus says nothing of kinds that it does not mark.
 #[derive(Debug)]
@@ -106,13 +106,10 @@ impl Marks {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub(super) fn of_parts<'f>(folders: impl IntoIterator<Item = &'f Path>) -> anyhow::Result<Self> {
+    pub(super) fn of_parts(folders: &[PathBuf]) -> anyhow::Result<Self> {
         let mut all = Self::default();
         for folder in folders {
-            let file = folder.join(FILE);
-            let text = std::fs::read(&file).with_context(|| file.display().to_string())?;
-            let part: Self = serde_json::from_slice(&text)
-                .with_context(|| format!("{} is not as it was written", file.display()))?;
+            let part: Self = beside::read(folder, FILE)?;
             for kind in part.kinds {
                 if !all.kinds.contains(&kind) {
                     all.kinds.push(kind);
@@ -148,8 +145,7 @@ impl Marks {
     /// # Errors
     /// When the disk refuses.
     pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        let text = serde_json::to_vec_pretty(self)?;
-        Ok(base::whole::write_whole(&folder.join(FILE), &text)?)
+        beside::write(folder, FILE, self)
     }
 
     /// Leaves them as facts.

@@ -3,9 +3,12 @@
 //! A document's 256 bits are four numbers modulo the prime 2^61 - 1; a corpus is, in each of them, the polynomial whose coefficients are its documents, so
 //! order counts, and appending shifts by a power.
 
+use std::sync::LazyLock;
+
 const PRIME: u64 = (1 << 61) - 1;
-/// What the point at which each polynomial is taken is drawn from.
-const POINTS: &[u8] = b"engraft-counts documents in order";
+/// Where each polynomial is taken.
+static POINTS: LazyLock<[u64; 4]> =
+    LazyLock::new(|| residues(blake3::hash(b"engraft-counts documents in order").as_bytes()));
 
 /// The documents of a corpus, or of a stretch of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +38,7 @@ impl Corpus {
     /// This stretch and, behind it, another.
     #[must_use]
     pub(super) fn then(self, next: Self) -> Self {
-        let points = residues(blake3::hash(POINTS).as_bytes());
+        let points = *POINTS;
         let sums = std::array::from_fn(|lane| {
             (times(self.sums[lane], power(points[lane], next.documents)) + next.sums[lane]) % PRIME
         });

@@ -1,6 +1,6 @@
 //! Counts of the shards or parts of a corpus put together, each exactly once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{io, thread};
 
 use base::self_check;
@@ -44,7 +44,7 @@ pub fn merge(shards: &[PathBuf], limits: Limits, room: &Room) -> Result<Counts, 
         return Err(Error::Shards { problems: problems.join("; ") });
     }
     // All of them have met all documents.
-    let corpus = corpora(shards, &indices)?.first().copied().unwrap_or(Corpus::EMPTY);
+    let corpus = corpus(&shards[0], &indices[0])?;
     put_together(shards, Of { corpus, share: Share::Whole, documents: documents(&indices) }, limits, room)
 }
 
@@ -56,13 +56,14 @@ pub fn merge(shards: &[PathBuf], limits: Limits, room: &Room) -> Result<Counts, 
 pub fn join(parts: &[PathBuf], share: Share, limits: Limits, room: &Room) -> Result<Counts, Error> {
     room.check()?;
     let indices = indices(parts)?;
+    let mut corpus = Corpus::EMPTY;
     for (folder, index) in parts.iter().zip(&indices) {
         if let Some(shard) = index.shard {
             let problem = format!("{} is shard {}", folder.display(), String::from(shard));
             return Err(Error::Read { file: folder.clone(), problem: format!("{problem}, and no part") });
         }
+        corpus = corpus.then(self::corpus(folder, index)?);
     }
-    let corpus = corpora(parts, &indices)?.into_iter().fold(Corpus::EMPTY, Corpus::then);
     put_together(parts, Of { corpus, share, documents: documents(&indices) }, limits, room)
 }
 
@@ -77,14 +78,11 @@ fn documents(indices: &[Index]) -> u64 {
     indices.iter().map(|index| index.documents).sum()
 }
 
-fn corpora(folders: &[PathBuf], indices: &[Index]) -> Result<Vec<Corpus>, Error> {
-    let read = |(folder, index): (&PathBuf, &Index)| {
-        Corpus::read(&index.corpus, index.documents).ok_or_else(|| Error::Read {
-            file: folder.join(INDEX),
-            problem: format!("corpus is {:?}, which is no digest; count again", index.corpus),
-        })
-    };
-    folders.iter().zip(indices).map(read).collect()
+fn corpus(folder: &Path, index: &Index) -> Result<Corpus, Error> {
+    Corpus::read(&index.corpus, index.documents).ok_or_else(|| Error::Read {
+        file: folder.join(INDEX),
+        problem: format!("corpus is {:?}, which is no digest; count again", index.corpus),
+    })
 }
 
 fn put_together(folders: &[PathBuf], of: Of, limits: Limits, room: &Room) -> Result<Counts, Error> {
