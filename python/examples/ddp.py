@@ -86,10 +86,11 @@ def main():
             if log:
                 log.write(json.dumps({"step": number, "rank": rank, "of": dist.get_world_size(), "rows": shown(step)}) + "\n")
             if number % given.every == 0:
+                # A checkpoint says that all processes have done this step, and shown it.
+                dist.barrier()
                 if rank == 0:
                     save(given.checkpoint, model, optimizer, stream)
                     print(f"step {number}: loss {loss.item():.4f}", flush=True)
-                dist.barrier()
             if number >= given.steps:
                 break
     dist.destroy_process_group()
