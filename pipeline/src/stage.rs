@@ -117,8 +117,8 @@ fn on_graph(
         limits: shards.layout.limits,
     }));
     stages.push(Box::new(report::Reporting));
-    let shards = shards::Shards::new(shards, source, case, places)?;
-    stages.push(Box::new(shards.clone()));
+    let (shards, made) = shards::Shards::with_parts(shards, &(source, case), places)?;
+    stages.extend(made);
     stages.push(Box::new(audit::Audit { config: split.clone() }));
     Ok((stages, shards))
 }

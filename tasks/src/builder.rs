@@ -20,8 +20,8 @@ use std::ops::Range;
 use batch::IGNORED;
 
 pub use self::layout::{Blanks, Form, Layout, Limits, TokenTypes};
+use crate::builder::passage::Token;
 use crate::sample::Slot;
-use crate::token::align::Subword;
 use crate::token::encode::Special;
 
 /// Positions in front of a text: `[CLS]`.
@@ -109,12 +109,12 @@ impl Sample {
         })
     }
 
-    /// Fills the sample with the subwords of a text, `[CLS] text [SEP]`; nothing is asked for yet.
-    pub(crate) fn lay_text(&mut self, special: Special, subwords: &[Subword]) {
+    /// Fills the sample with the tokens of a text, `[CLS] text [SEP]`; nothing is asked for yet.
+    pub(crate) fn lay_text(&mut self, special: Special, text: &[Token]) {
         self.class = None;
         self.input_ids.clear();
         self.input_ids.push(special.cls);
-        self.input_ids.extend(subwords.iter().map(|subword| subword.id));
+        self.input_ids.extend(text.iter().map(|token| token.id));
         self.input_ids.push(special.sep);
         let length = self.input_ids.len();
         for (column, value) in [(&mut self.attention, 1), (&mut self.token_type_ids, 0)] {

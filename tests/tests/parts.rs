@@ -90,6 +90,63 @@ fn parts_give_the_bytes_of_the_whole_and_only_those_that_change_are_made_again()
 }
 
 #[test]
+fn texts_of_shards_in_parts_give_the_same_shards() {
+    let corpus = Corpus::new();
+    // One sentence with a mention a file, of kinds that files meet in different orders.
+    for (name, kinds) in [("a", ["Drug", "Sign"]), ("b", ["Sign", "Place"]), ("c", ["Place", "Drug"])] {
+        let line = |(number, kind): (usize, &str)| {
+            let text = format!("{name} {number} pain and fever");
+            let span = format!("{{\"start\": 4, \"end\": 8, \"label\": \"{kind}\"}}");
+            format!("{{\"text\": \"{text}\", \"spans\": [{span}]}}\n")
+        };
+        let lines: String = (0..30).flat_map(|_| kinds).enumerate().map(line).collect();
+        corpus.write(&format!("{name}.jsonl"), &lines);
+    }
+    let texts = corpus.at("texts");
+    let shards = |out: &str, masked: &str, tagging: &str| {
+        let files = |format: &str, parts: &str| {
+            format!(
+                "{{ files = {{ paths = [{texts:?}], format = {{ {format} }}, max_tokens = 32{parts} }} }}"
+            )
+        };
+        let tagged = "jsonl = { unit = \"characters\" }";
+        corpus
+            .run(&["audit"], out)
+            .set("shards.tasks=[\"relation\", \"masked_lm\", \"tagging\"]")
+            .set(&format!("shards.masked_lm={}", files("text = \"paragraph\"", masked)))
+            .set(&format!("shards.tagging={}", files(tagged, tagging)))
+    };
+    let parts = ", parts = { bytes = \"20kB\" }";
+    shards("whole", "", "").ok();
+    let facts = |out: &str| -> Value {
+        let lines = engraft_tests::json_lines(corpus.at(out).join("ledger.jsonl"));
+        lines.iter().rfind(|line| line["stage"] == "shards").unwrap()["facts"].clone()
+    };
+    for (out, masked, tagging) in
+        [("both", parts, ", parts = { bytes = \"3kB\" }"), ("one", parts, ""), ("other", "", parts)]
+    {
+        shards(out, masked, tagging).ok();
+        let [whole, cut] = ["whole", out].map(|out| below(&corpus.at(out).join("shards"), |_| true));
+        assert_same(&whole, &cut, out);
+        assert_eq!(facts("whole"), facts(out), "{out}");
+    }
+    assert_eq!(
+        facts("whole")["corpus"][1],
+        serde_json::json!({"texts": "tagging", "files": 3, "bytes": 15150, "read": 180, "kept": 180, "dropped": 0})
+    );
+    let stages = names_below(&corpus.at("both"));
+    for part in ["masked_lm.part-0002", "tagging.part-0003"] {
+        assert!(stages.iter().any(|name| name.starts_with(part)), "{part}: {stages:?}");
+    }
+    // What is read of one file is read again when that file changes.
+    corpus.write("c.jsonl", "{\"text\": \"fever\"}\n");
+    let again = shards("both", parts, ", parts = { bytes = \"3kB\" }").ok();
+    assert!(again.starts_with("3 ran,"), "{again}");
+    let whole = shards("whole", "", "").set("shards.tagging.files.parts.bytes=\"0B\"").output();
+    assert!(whole.text().contains("shards.tagging.files.parts.bytes is 0"), "{}", whole.text());
+}
+
+#[test]
 fn processes_share_a_folder_and_a_killed_one_costs_only_its_part() {
     let corpus = Corpus::new();
     corpus.run(&["maps"], "whole").ok();

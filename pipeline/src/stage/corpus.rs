@@ -51,7 +51,9 @@ pub(crate) struct Texts {
 /// A corpus that a stage reads.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Corpus {
-    /// Where it stands in a config.
+    /// Its table in a config.
+    table: String,
+    /// What of that names the texts.
     key: String,
     config: Config,
     places: Vec<Vec<Place>>,
@@ -88,8 +90,8 @@ impl Corpus {
             anyhow::ensure!(!twice, "{key}.name = {:?} stands twice: give each its own name", texts.name);
             all.push(texts.places(&key, places)?);
         }
-        let key = "[[corpus.texts]]".to_owned();
-        Ok(Self { key, config: config.clone(), places: all, extent: Extent::Whole })
+        let (table, key) = ("corpus".to_owned(), "[[corpus.texts]]".to_owned());
+        Ok(Self { table, key, config: config.clone(), places: all, extent: Extent::Whole })
     }
 
     /// Texts of one format, which the table `key` names.
@@ -99,7 +101,20 @@ impl Corpus {
     pub(crate) fn of(key: &str, texts: &Texts, places: &Places<'_>) -> anyhow::Result<Self> {
         let config = Config { texts: vec![texts.clone()], parts: None };
         let places = vec![texts.places(key, places)?];
-        Ok(Self { key: key.to_owned(), config, places, extent: Extent::Whole })
+        Ok(Self { table: key.to_owned(), key: key.to_owned(), config, places, extent: Extent::Whole })
+    }
+
+    /// The same, to be cut so.
+    #[must_use]
+    pub(crate) fn in_parts(mut self, parts: Option<Parts>) -> Self {
+        self.config.parts = parts;
+        self
+    }
+
+    /// Its table in a config.
+    #[must_use]
+    pub(crate) fn table(&self) -> &str {
+        &self.table
     }
 
     /// The formats of its texts.
@@ -116,6 +131,11 @@ impl Corpus {
     /// Describes formats and files.
     pub(crate) fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "corpus", &self.config);
+        self.describe_files(to);
+    }
+
+    /// Describes files alone, where what describes formats stands elsewhere.
+    pub(crate) fn describe_files(&self, to: &mut dyn Describe) {
         self.places.iter().flatten().for_each(|place| place.describe(to));
     }
 
@@ -143,7 +163,11 @@ impl Corpus {
         Ok(labels)
     }
 
-    fn read(
+    /// As [`Corpus::each`], and says what became of the files instead of leaving it.
+    ///
+    /// # Errors
+    /// As [`Corpus::each`].
+    pub(crate) fn read(
         &self,
         context: &Context,
         mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,

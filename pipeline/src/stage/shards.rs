@@ -1,5 +1,7 @@
 //! Stage `shards`: the triple table as encoded samples of the KIMERA tasks.
 
+mod told;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,12 +24,17 @@ use tasks::task::has_negatives;
 use tasks::token::encode::{Case, EncodeCounts, Vocabulary};
 use tasks::token::folder;
 
-use super::location::{self, Place, Places};
-use super::texts::{self, MaskedLmConfig, TaggingConfig, TextTask};
+use super::corpus::{Told, part_name};
+use super::location::Places;
+use super::texts::passages::{Encoding, Origin};
+use super::texts::{MaskedLmConfig, TaggingConfig, TextTask};
 use super::vocabulary;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
+
+/// The stage's name.
+const NAME: &str = "shards";
 
 /// The shards' part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -119,13 +126,13 @@ pub(crate) struct Shards {
     pub vocabulary: vocabulary::Source,
     /// Whether a `vocab.txt` keeps case.
     pub case: Case,
-    /// Where the files of each task on texts lie.
-    texts: BTreeMap<Task, Vec<Place>>,
+    /// Where the passages of each task on texts come from.
+    texts: BTreeMap<Task, Origin>,
 }
 
 impl Stage for Shards {
     fn name(&self) -> &'static str {
-        "shards"
+        NAME
     }
 
     fn version(&self) -> u32 {
@@ -135,12 +142,17 @@ impl Stage for Shards {
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "shards", &self.config);
         describe::config(to, "vocabulary.case", &self.case);
-        self.texts.values().for_each(|places| texts::describe(places, to));
+        self.texts.values().for_each(|origin| origin.describe(to));
         self.vocabulary.describe(to);
     }
 
     fn inputs(&self) -> Vec<Input> {
-        let mut inputs = location::inputs(self.texts.values().flatten());
+        let mut inputs = Vec::new();
+        for input in self.texts.values().flat_map(Origin::inputs) {
+            if !inputs.contains(&input) {
+                inputs.push(input);
+            }
+        }
         inputs.extend([Input::artifact("triples"), Input::artifact("split")]);
         inputs.extend(self.vocabulary.inputs());
         inputs
@@ -156,12 +168,7 @@ impl Stage for Shards {
         let rows = of_triples.map(|&task| 1 + u64::from(negatives(task))).sum::<u64>();
         let triples = corpus.triples.len() + held.iter().map(|held| held.triples.len()).sum::<usize>();
         let sources = sources(&made.graph, &corpus);
-        let tables = self.config.texts();
-        let texts = tables.iter().map(|(task, of)| {
-            let places = self.texts.get(task).map_or(&[][..], Vec::as_slice);
-            of.build(places, &made.vocabulary, self.config.seed, context)
-        });
-        let texts = texts.collect::<anyhow::Result<Vec<_>>>()?;
+        let texts = self.text_items(&made.vocabulary, context)?;
         let texts: Vec<&dyn TextItems> = texts.iter().map(|of| &**of).collect();
         let names = made.names(context, &config.tasks)?;
         let of_texts = texts.iter().map(|of| of.len()).sum::<usize>();
@@ -180,7 +187,7 @@ impl Stage for Shards {
             progress.add_rows(rows);
             Ok(progress.check()?)
         })?;
-        record(context, &index);
+        told::record(context, &index);
         Ok(())
     }
 
@@ -289,74 +296,60 @@ impl Shards {
         Ok(Some(Arc::new(Fresh::new(index, &made.graph, &made.parts, &made.vocabulary)?)))
     }
 
-    /// The stage for `config`.
+    /// The rows of the tasks on texts, in task order. What became of their files is left as a fact.
+    fn text_items(
+        &self,
+        vocabulary: &Vocabulary,
+        context: &Context,
+    ) -> anyhow::Result<Vec<Box<dyn TextItems>>> {
+        let tables = self.config.texts();
+        let (mut items, mut told) = (Vec::new(), Vec::new());
+        for (of, origin) in tables.iter().filter_map(|(task, of)| Some((of, self.texts.get(task)?))) {
+            let read = origin.read(of.files(), vocabulary, context)?;
+            told.push(read.told);
+            items.push(of.build(read.texts, &read.labels, vocabulary, self.config.seed)?);
+        }
+        if !told.is_empty() {
+            Told::joined(told).record(context);
+        }
+        Ok(items)
+    }
+
+    /// The stage for `config`, and the stages that make it: those of parts of texts, then itself.
     ///
     /// # Errors
     /// Names the first setting that is out of its range, so that nobody waits for earlier stages to learn that it is.
-    pub(crate) fn new(
+    pub(crate) fn with_parts(
         config: &Config,
-        vocabulary: vocabulary::Source,
-        case: Case,
+        words: &(vocabulary::Source, Case),
         places: &Places<'_>,
-    ) -> anyhow::Result<Self> {
-        let texts = config.texts().into_iter().map(|(task, of)| {
-            Ok((task, of.files().places(&format!("shards.{}.files", task.name()), places)?))
-        });
-        let texts = texts.collect::<anyhow::Result<_>>()?;
-        Ok(Self { config: config.clone(), vocabulary, case, texts })
-    }
-}
-
-/// Leaves the counts of every step for `inspect` and the ledger.
-fn record(context: &Context, index: &Index) {
-    let parts = index.tasks.iter().flat_map(|task| task.parts.iter().map(move |part| (task.task, part)));
-    let tasks = parts.map(|(task, part)| {
-        serde_json::json!({
-            "task": task,
-            "part": part.part,
-            "rows": part.rows,
-            "tokens": part.tokens,
-            "longest": part.longest(),
-            "files": part.files.len(),
-        })
-    });
-    context.record("tasks", tasks.collect::<Vec<_>>());
-    for (task, counts) in &index.texts {
-        context.record(&format!("{}_texts", task.name()), serde_json::json!(counts));
-    }
-    for (task, counts) in &index.names {
-        context.record(&format!("{}_names", task.name()), serde_json::json!(counts));
-    }
-    for (key, counts) in [("entity_texts", &index.entity_texts), ("relation_texts", &index.relation_texts)] {
-        let counts = serde_json::json!({
-            "texts": counts.texts,
-            "truncated": counts.truncated,
-            "empty": counts.empty,
-            "with_unknown": counts.with_unknown,
-            "longest": counts.lengths.keys().next_back(),
-        });
-        context.record(key, counts);
-    }
-    for (part, counts) in &index.negatives.counts {
-        let kept =
-            counts.kept.iter().map(|(slot, n)| (format!("kept_{}", slot.name()), serde_json::json!(n)));
-        let mut facts = serde_json::json!({
-            "proposed": counts.proposed,
-            "refused_unchanged": counts.unchanged,
-            "refused_known": counts.known,
-            "refused_held": counts.held,
-            "refused_repeated": counts.repeated,
-            "kept_though_known": counts.known_kept,
-            "kept_though_held": counts.held_kept,
-            "no_candidate": counts.no_candidate,
-            "other_slot": counts.other_slot,
-            "gave_up": counts.gave_up,
-        });
-        if let Some(table) = facts.as_object_mut() {
-            table.extend(kept);
+    ) -> anyhow::Result<(Self, Vec<Box<dyn Stage>>)> {
+        let mut shards = Self {
+            config: config.clone(),
+            vocabulary: words.0.clone(),
+            case: words.1,
+            texts: BTreeMap::new(),
+        };
+        let (mut stages, mut uncut): (Vec<Box<dyn Stage>>, _) = (Vec::new(), None);
+        for (task, of) in config.texts() {
+            let files = of.files();
+            let corpus = files.corpus(&format!("shards.{}.files", task.name()), task.name(), places)?;
+            let cut = corpus.cut()?;
+            uncut = uncut.or_else(|| cut.in_place_of(NAME));
+            let parts = (1..).zip(cut.parts().unwrap_or_default());
+            stages.extend(parts.map(|(number, part)| {
+                let encoding = Encoding {
+                    name: part_name(task.name(), number),
+                    corpus: part.clone(),
+                    vocabulary: words.0.clone(),
+                    case: words.1,
+                    max_tokens: files.max_tokens,
+                };
+                Box::new(encoding) as Box<dyn Stage>
+            }));
+            shards.texts.insert(task, Origin::new(task.name(), corpus, &cut));
         }
-        let key =
-            if *part == Part::Train { "negatives".to_owned() } else { format!("negatives_{}", part.name()) };
-        context.record(&key, facts);
+        stages.push(uncut.unwrap_or_else(|| Box::new(shards.clone())));
+        Ok((shards, stages))
     }
 }

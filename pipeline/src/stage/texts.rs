@@ -1,5 +1,7 @@
 //! The texts of the shards' tasks on text: where they lie, what they look like, how they become rows.
 
+pub(crate) mod passages;
+
 use anyhow::Context as _;
 use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
@@ -8,14 +10,12 @@ use tasks::builder::tagging::{Classes, LaterSubwords};
 use tasks::shard::text::{MaskedLm, Tagging, TextItems, Texts};
 use tasks::token::encode::Vocabulary;
 use text::Labels;
-use text::file::{Format, documents_of};
+use text::file::Format;
 
 use super::LONGEST;
-use super::folder;
-use super::location::{Location, Place, Places};
+use super::corpus::{self, Corpus, Parts};
+use super::location::{Location, Places};
 use crate::config::range::whole;
-use crate::engine::context::Context;
-use crate::engine::describe::Describe;
 
 /// A task on texts as a config has it. A new one is a struct here and a line in [`super::shards::Config`].
 pub(crate) trait TextTask {
@@ -28,16 +28,16 @@ pub(crate) trait TextTask {
     /// Names them.
     fn check(&self) -> anyhow::Result<()>;
 
-    /// The task's rows. `places` are those of the files, `seed` is that of all chance.
+    /// The task's rows of `texts`, whose mentions are of the kinds `labels`. `seed` is that of all chance.
     ///
     /// # Errors
-    /// When a file is damaged or a setting out of range.
+    /// When a setting is out of range.
     fn build(
         &self,
-        places: &[Place],
+        texts: Texts,
+        labels: &Labels,
         vocabulary: &Vocabulary,
         seed: u64,
-        context: &Context,
     ) -> anyhow::Result<Box<dyn TextItems>>;
 }
 
@@ -59,6 +59,12 @@ pub(crate) struct Files {
     /// Source: MT-BERT, section 3.5.1, for its pretraining.
     #[serde(default = "row")]
     pub max_tokens: usize,
+    /// Cuts the files into parts: stages `masked_lm.part-0001`, ... (or `tagging.part-0001`, ...) encode a part each, and `shards` makes rows of what
+    /// they leave, the same to the byte as without parts. They run side by side, here or on several machines; see `corpus.parts`.
+    ///
+    /// Not part of any fingerprint: it does not affect the output.
+    #[serde(skip_serializing)]
+    pub parts: Option<Parts>,
 }
 
 fn row() -> usize {
@@ -108,45 +114,19 @@ pub(crate) struct TaggingConfig {
 }
 
 impl Files {
-    /// Where they lie. `key` is their config key.
+    /// The texts in them, named `name`. `key` is their config key.
     ///
     /// # Errors
     /// When a path is invalid.
-    pub(crate) fn places(&self, key: &str, places: &Places<'_>) -> anyhow::Result<Vec<Place>> {
-        let paths = self.paths.iter().enumerate();
-        paths.map(|(i, path)| path.place(&format!("{key}.paths.{i}"), places)).collect()
+    pub(crate) fn corpus(&self, key: &str, name: &str, places: &Places<'_>) -> anyhow::Result<Corpus> {
+        let (name, paths, format) = (name.to_owned(), self.paths.clone(), self.format.clone());
+        Ok(Corpus::of(key, &corpus::Texts { name, paths, format }, places)?.in_parts(self.parts))
     }
 
     fn check(&self, key: &str) -> anyhow::Result<()> {
         anyhow::ensure!(!self.paths.is_empty(), "{key}.paths names no file");
         // [CLS] and [SEP] are counted.
         whole(format!("{key}.max_tokens"), self.max_tokens as u64, 3..=LONGEST)
-    }
-
-    /// Reads all documents and cuts them into chunks.
-    fn read(
-        &self,
-        key: &str,
-        places: &[Place],
-        vocabulary: &Vocabulary,
-        context: &Context,
-    ) -> anyhow::Result<(Texts, Labels)> {
-        let (mut texts, mut labels) = (Texts::default(), Labels::default());
-        for place in places {
-            let path = place.path(context)?;
-            for file in folder::ending(&path, self.format.extensions())? {
-                let counts = documents_of(&file, &self.format, &mut labels, |document| {
-                    texts.push(vocabulary, document, self.max_tokens).map_err(anyhow::Error::from)
-                })?;
-                context.progress().add_bytes(counts.documents.bytes);
-            }
-        }
-        anyhow::ensure!(
-            texts.counts.chunks > 0,
-            "{key}: there is no text in it (of a folder, files that end in {} are read): fix paths or format",
-            self.format.extensions().join(" or ")
-        );
-        Ok((texts, labels))
     }
 }
 
@@ -167,17 +147,16 @@ impl TextTask for MaskedLmConfig {
 
     fn build(
         &self,
-        places: &[Place],
+        texts: Texts,
+        _: &Labels,
         vocabulary: &Vocabulary,
         seed: u64,
-        context: &Context,
     ) -> anyhow::Result<Box<dyn TextItems>> {
         let unit = match self.hide {
             Hide::Subwords => Unit::Subwords,
             Hide::Words => Unit::Words,
             Hide::Entities => Unit::Entities(tasks::builder::masked_lm::Kinds::All),
         };
-        let (texts, _) = self.files.read(MASKED_LM, places, vocabulary, context)?;
         let masker =
             Masker::new(vocabulary, self.rates, unit, RngKey::new(seed)).context("[shards.masked_lm]")?;
         Ok(Box::new(MaskedLm::new(texts, masker)))
@@ -200,17 +179,11 @@ impl TextTask for TaggingConfig {
 
     fn build(
         &self,
-        places: &[Place],
-        vocabulary: &Vocabulary,
+        texts: Texts,
+        labels: &Labels,
+        _: &Vocabulary,
         _: u64,
-        context: &Context,
     ) -> anyhow::Result<Box<dyn TextItems>> {
-        let (texts, labels) = self.files.read(TAGGING, places, vocabulary, context)?;
-        Ok(Box::new(Tagging::new(texts, Classes::new(&labels), self.later_subwords)?))
+        Ok(Box::new(Tagging::new(texts, Classes::new(labels), self.later_subwords)?))
     }
-}
-
-/// Describes where texts lie.
-pub(crate) fn describe(places: &[Place], to: &mut dyn Describe) {
-    places.iter().for_each(|place| place.describe(to));
 }

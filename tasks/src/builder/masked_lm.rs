@@ -191,7 +191,7 @@ impl Masker {
     pub fn build(&mut self, row: &mut Sample, passage: &Passage, turn: Turn) -> bool {
         let chunk = passage.chunk(turn.chunk);
         let seed = self.seed.at(turn.epoch).at(turn.document).at(turn.chunk as u64);
-        row.lay_text(passage.special, &passage.aligned.subwords()[chunk.clone()]);
+        row.lay_text(passage.special, &passage.tokens[chunk.clone()]);
         let maskable = row.input_ids.iter().filter(|id| self.may_ask(**id)).count();
         if maskable == 0 {
             self.counts.nothing_to_ask += 1;
@@ -258,7 +258,7 @@ impl Masker {
 
     /// Adds the words of some subwords, or the subwords themselves.
     fn push_words(&mut self, passage: &Passage, subwords: Range<usize>) {
-        let all = passage.aligned.subwords();
+        let all = &passage.tokens;
         let mut from = subwords.start;
         for at in subwords.clone() {
             let ends = at + 1 == subwords.end || all[at + 1].word != all[at].word;
@@ -271,8 +271,8 @@ impl Masker {
 
     /// Adds a piece, if any of it may be asked for.
     fn push(&mut self, passage: &Passage, subwords: Range<usize>) {
-        let ids = &passage.aligned.subwords()[subwords.clone()];
-        let weight = ids.iter().filter(|subword| self.may_ask(subword.id)).count();
+        let tokens = &passage.tokens[subwords.clone()];
+        let weight = tokens.iter().filter(|token| self.may_ask(token.id)).count();
         if weight > 0 {
             self.pieces.push(Piece { subwords, weight });
         }
@@ -353,10 +353,20 @@ mod tests {
         targets_in(row, passage, 0)
     }
 
+    /// The tokens of each word.
+    fn words(passage: &Passage) -> Vec<Range<usize>> {
+        let same = passage.tokens.chunk_by(|one, next| one.word == next.word);
+        let ends = same.scan(0, |end, word| {
+            *end += word.len();
+            Some(*end - word.len()..*end)
+        });
+        ends.collect()
+    }
+
     /// The subwords of a chunk that are asked for, counted from its first.
     fn targets_in(row: &Sample, passage: &Passage, chunk: usize) -> Vec<usize> {
-        let subwords = &passage.aligned.subwords()[passage.chunks[chunk].clone()];
-        let ids: Vec<u32> = subwords.iter().map(|s| s.id).collect();
+        let tokens = &passage.tokens[passage.chunks[chunk].clone()];
+        let ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
         assert_eq!((row.labels.len(), row.input_ids.len()), (ids.len() + 2, ids.len() + 2));
         let mut targets = Vec::new();
         for (at, (label, input)) in row.labels.iter().zip(&row.input_ids).enumerate() {
@@ -394,7 +404,7 @@ mod tests {
                 let before = masker.counts;
                 assert!(masker.build(&mut row, &passage, turn(number)));
                 let targets = targets(&row, &passage);
-                let subwords = passage.aligned.subwords();
+                let (subwords, words) = (&passage.tokens, words(&passage));
                 let maskable = subwords.iter().filter(|s| s.id > 4).count();
                 let wanted = ((15 * maskable + 50) / 100).max(1);
                 assert!(
@@ -405,14 +415,13 @@ mod tests {
                     assert_eq!(targets.len(), wanted);
                     continue;
                 }
-                let partly = passage.aligned.words().iter().filter(|word| {
+                let partly = words.iter().filter(|word| {
                     let asked = targets.iter().filter(|at| word.contains(at)).count();
                     asked > 0 && asked < word.len()
                 });
                 assert_eq!(partly.count(), 0, "words are hidden whole");
                 if masker.counts.shortest_taken > before.shortest_taken {
-                    let shortest =
-                        passage.aligned.words().iter().filter(|w| subwords[w.start].id > 4).map(Range::len);
+                    let shortest = words.iter().filter(|w| subwords[w.start].id > 4).map(Range::len);
                     assert_eq!(Some(targets.len()), shortest.min(), "one word, and the shortest");
                     continue;
                 }
@@ -422,11 +431,7 @@ mod tests {
                         && !targets.contains(&word.start)
                         && targets.len() + word.len() <= wanted
                 };
-                assert_eq!(
-                    passage.aligned.words().iter().filter(fits).count(),
-                    0,
-                    "no word was left that fits"
-                );
+                assert_eq!(words.iter().filter(fits).count(), 0, "no word was left that fits");
             }
             assert_eq!(masker.counts.rows, 400);
             assert!(unit == Unit::Subwords || masker.counts.shortest_taken > 0);
@@ -438,7 +443,7 @@ mod tests {
         let passage = passage(&text(RngKey::new(1), 2_000), 20_000);
         let (mut masker, mut row) = (masker(Rates { rate: 0.5, ..BERT }, Unit::Subwords), Sample::default());
         let mut drawn = [0_u32; 58];
-        let mut asked = vec![0_u32; passage.aligned.subwords().len()];
+        let mut asked = vec![0_u32; passage.tokens.len()];
         for number in 0..100 {
             masker.build(&mut row, &passage, turn(number));
             for at in targets(&row, &passage) {
@@ -462,7 +467,7 @@ mod tests {
             drawn[5..].iter().all(|n| n.abs_diff(mean) < mean / 5),
             "all others are as likely: {drawn:?}"
         );
-        let maskable = asked.iter().zip(passage.aligned.subwords()).filter(|(_, s)| s.id > 4);
+        let maskable = asked.iter().zip(&passage.tokens).filter(|(_, s)| s.id > 4);
         assert!(
             maskable.map(|(n, _)| *n).all(|n| (20..80).contains(&n)),
             "every place is asked for in half the rows"

@@ -1,4 +1,4 @@
-//! A document as rows will show it: its subwords, its mentions, and where it is cut.
+//! A document as rows will show it: its tokens, its mentions, and where it is cut.
 //!
 //! A cut goes where it hurts least: between sentences, else between words, else inside an entity, and inside a word only if that
 //! word alone is longer than a row. Of equally good places in the later half of a row the last is taken; a better place in the
@@ -7,18 +7,27 @@
 use std::ops::{AddAssign, Range};
 
 use crate::Error;
-use crate::token::align::{Aligned, Mention, MentionCounts};
+use crate::token::align::{Aligned, Mention, MentionCounts, Subword};
 use crate::token::encode::{Special, Vocabulary};
 use text::{Document, sentence};
 
-/// A document in subwords, cut into chunks.
+/// A subword of a document, as rows show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    /// Its id in the vocabulary.
+    pub id: u32,
+    /// Number of its word in the document, from 0 and without gaps.
+    pub word: u32,
+}
+
+/// A document in tokens, cut into chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// The subwords and their words.
-    pub aligned: Aligned,
+    /// All tokens.
+    pub tokens: Vec<Token>,
     /// The marked spans, in order.
     pub mentions: Vec<Mention>,
-    /// The subwords of each chunk; together they are all subwords.
+    /// The tokens of each chunk; together they are all tokens.
     pub chunks: Vec<Range<usize>>,
     /// Ids of the special tokens.
     pub special: Special,
@@ -52,6 +61,23 @@ pub struct Cuts {
     pub in_entity: u64,
     /// Inside a word that alone is longer than a row.
     pub in_word: u64,
+}
+
+impl Counts {
+    /// Adds another count.
+    pub fn add(&mut self, other: &Counts) {
+        let Counts { documents, empty, subwords, mentions, chunks, cuts } = other;
+        self.documents += documents;
+        self.empty += empty;
+        self.subwords += subwords;
+        self.mentions.add(mentions);
+        self.chunks += chunks;
+        let Cuts { between_sentences, between_words, in_entity, in_word } = cuts;
+        self.cuts.between_sentences += between_sentences;
+        self.cuts.between_words += between_words;
+        self.cuts.in_entity += in_entity;
+        self.cuts.in_word += in_word;
+    }
 }
 
 impl AddAssign<Border> for Cuts {
@@ -102,10 +128,16 @@ impl Passage {
         counts.empty += u64::from(length == 0);
         counts.subwords += length as u64;
         counts.chunks += chunks.len() as u64;
-        Ok(Self { aligned, mentions, chunks, special: vocabulary.special() })
+        let token = |subword: &Subword| {
+            let word = u32::try_from(subword.word);
+            let word = word.map_err(|_| Error::unfit("a document has more than 4,294,967,295 words"))?;
+            Ok(Token { id: subword.id, word })
+        };
+        let tokens = aligned.subwords().iter().map(token).collect::<Result<_, Error>>()?;
+        Ok(Self { tokens, mentions, chunks, special: vocabulary.special() })
     }
 
-    /// The subwords of that chunk; none where the passage has no such chunk.
+    /// The tokens of that chunk; none where the passage has no such chunk.
     pub(super) fn chunk(&self, chunk: usize) -> Range<usize> {
         self.chunks.get(chunk).cloned().unwrap_or(0..0)
     }
@@ -158,7 +190,7 @@ fn choose(borders: &[Border], start: usize, room: usize) -> usize {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::sync::OnceLock;
 
     use super::*;
@@ -166,7 +198,7 @@ pub(super) mod tests {
     use text::{Labels, Span};
 
     /// Letters are subwords, so `abc` is a word of three.
-    pub(in crate::builder) fn vocabulary() -> &'static Vocabulary {
+    pub(crate) fn vocabulary() -> &'static Vocabulary {
         static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
         VOCABULARY.get_or_init(|| {
             let mut tokens: Vec<String> = crate::token::encode::SPECIAL.map(str::to_owned).into();
@@ -180,7 +212,7 @@ pub(super) mod tests {
     }
 
     /// A document in which `[...]` marks entities of kind `X` and `{...}` of kind `Y`.
-    pub(in crate::builder) fn document(marked: &str, labels: &mut Labels) -> Document {
+    pub(crate) fn document(marked: &str, labels: &mut Labels) -> Document {
         let kinds = ["X", "Y"].map(|name| labels.intern(name).unwrap());
         let mut document = Document::default();
         let mut open = 0;
@@ -200,7 +232,8 @@ pub(super) mod tests {
         let document = document(marked, &mut Labels::default());
         let mut counts = Counts::default();
         let passage = Passage::new(vocabulary(), &document, max_tokens, &mut counts).unwrap();
-        let text = |chunk| document.text[passage.aligned.bytes(chunk).unwrap()].to_owned();
+        let aligned = Aligned::new(vocabulary(), &document.text, &document.words).unwrap();
+        let text = |chunk| document.text[aligned.bytes(chunk).unwrap()].to_owned();
         (passage.chunks.iter().map(text).collect(), counts)
     }
 
@@ -237,7 +270,7 @@ pub(super) mod tests {
             let passage = Passage::new(vocabulary(), &document, max_tokens, &mut counts).unwrap();
             assert!(passage.chunks.iter().all(|c| !c.is_empty() && c.len() + 2 <= max_tokens));
             let joined: Vec<usize> = passage.chunks.iter().cloned().flatten().collect();
-            assert_eq!(joined, (0..passage.aligned.subwords().len()).collect::<Vec<_>>());
+            assert_eq!(joined, (0..passage.tokens.len()).collect::<Vec<_>>());
             let Cuts { between_sentences, between_words, in_entity, in_word } = counts.cuts;
             assert_eq!(between_sentences + between_words + in_entity + in_word + 1, counts.chunks);
             if max_tokens > 22 {

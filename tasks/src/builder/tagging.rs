@@ -88,10 +88,10 @@ pub fn build(
     later: LaterSubwords,
 ) -> Result<(), Error> {
     let chunk = passage.chunk(chunk);
-    let subwords = passage.aligned.subwords();
-    row.lay_text(passage.special, &subwords[chunk.clone()]);
+    let tokens = &passage.tokens;
+    row.lay_text(passage.special, &tokens[chunk.clone()]);
     let place = |at: usize| at - chunk.start + BEFORE;
-    let first = |at: usize| at == 0 || subwords[at - 1].word != subwords[at].word;
+    let first = |at: usize| at == 0 || tokens[at - 1].word != tokens[at].word;
     let asked = |at: usize| first(at) || later == LaterSubwords::Tagged;
     for at in chunk.clone().filter(|at| asked(*at)) {
         row.labels[place(at)] = OUTSIDE;

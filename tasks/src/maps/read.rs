@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int8Type, Int32Type, UInt16Type, UInt32Type};
-use arrow_array::{ArrowPrimitiveType, ListArray, PrimitiveArray, RecordBatch};
+use arrow_array::{ArrowPrimitiveType, PrimitiveArray, RecordBatch};
 use batch::maps::sample::Row;
 use kg::table::guard::guarded;
 use parquet::arrow::arrow_reader::{
@@ -17,6 +17,7 @@ use parquet::errors::ParquetError;
 use super::schema::columns;
 use crate::Error;
 use crate::shard::index::FileIndex;
+use crate::shard::lists::Lists;
 use crate::shard::pages::{MOST_VALUES, values};
 use crate::shard::read::{Blob, footer, pages};
 
@@ -126,26 +127,6 @@ pub struct Group {
     terms: [Lists<UInt16Type>; 2],
     relevance: Lists<Float32Type>,
     graph: [Lists<UInt16Type>; 2],
-}
-
-/// A column of lists.
-#[derive(Debug)]
-struct Lists<T: ArrowPrimitiveType> {
-    lists: ListArray,
-    values: PrimitiveArray<T>,
-}
-
-impl<T: ArrowPrimitiveType> Lists<T> {
-    fn new(batch: &RecordBatch, name: &str) -> Option<Self> {
-        let lists = batch.column_by_name(name)?.as_list_opt::<i32>()?.clone();
-        let values = lists.values().as_primitive_opt::<T>()?.clone();
-        Some(Self { lists, values })
-    }
-
-    fn get(&self, row: usize) -> &[T::Native] {
-        let place = |at: usize| usize::try_from(self.lists.value_offsets()[at]).unwrap_or_default();
-        &self.values.values()[place(row)..place(row + 1)]
-    }
 }
 
 fn flat<T: ArrowPrimitiveType>(batch: &RecordBatch, name: &str) -> Option<PrimitiveArray<T>> {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{ListBuilder, PrimitiveBuilder};
+use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::{Float32Type, Int8Type, Int32Type, UInt16Type, UInt32Type};
-use arrow_array::{ArrayRef, ArrowPrimitiveType, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::ArrowError;
 use batch::maps::sample::Row;
 
 use super::schema::columns;
-use crate::shard::schema::list_item;
+use crate::shard::lists::ToLists;
 
 /// The rows of one row group.
 #[derive(Debug)]
@@ -19,32 +19,13 @@ pub struct Rows {
     real: PrimitiveBuilder<UInt16Type>,
     auxiliary: PrimitiveBuilder<UInt16Type>,
     cut: PrimitiveBuilder<UInt32Type>,
-    input_ids: Lists<Int32Type>,
-    token_types: Lists<Int8Type>,
+    input_ids: ToLists<Int32Type>,
+    token_types: ToLists<Int8Type>,
     /// Words, entities, phrases, types.
-    numbers: [Lists<UInt16Type>; 4],
-    terms: [Lists<UInt16Type>; 2],
-    relevance: Lists<Float32Type>,
-    graph: [Lists<UInt16Type>; 2],
-}
-
-/// A column of lists without nulls.
-#[derive(Debug)]
-struct Lists<T: ArrowPrimitiveType>(ListBuilder<PrimitiveBuilder<T>>);
-
-impl<T: ArrowPrimitiveType> Lists<T> {
-    fn new() -> Self {
-        Self(ListBuilder::new(PrimitiveBuilder::new()).with_field(list_item(T::DATA_TYPE)))
-    }
-
-    fn push(&mut self, values: &[T::Native]) {
-        self.0.values().append_slice(values);
-        self.0.append(true);
-    }
-
-    fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
-    }
+    numbers: [ToLists<UInt16Type>; 4],
+    terms: [ToLists<UInt16Type>; 2],
+    relevance: ToLists<Float32Type>,
+    graph: [ToLists<UInt16Type>; 2],
 }
 
 impl Rows {
@@ -57,12 +38,12 @@ impl Rows {
             real: PrimitiveBuilder::new(),
             auxiliary: PrimitiveBuilder::new(),
             cut: PrimitiveBuilder::new(),
-            input_ids: Lists::new(),
-            token_types: Lists::new(),
-            numbers: std::array::from_fn(|_| Lists::new()),
-            terms: std::array::from_fn(|_| Lists::new()),
-            relevance: Lists::new(),
-            graph: std::array::from_fn(|_| Lists::new()),
+            input_ids: ToLists::new(),
+            token_types: ToLists::new(),
+            numbers: std::array::from_fn(|_| ToLists::new()),
+            terms: std::array::from_fn(|_| ToLists::new()),
+            relevance: ToLists::new(),
+            graph: std::array::from_fn(|_| ToLists::new()),
         }
     }
 
@@ -98,9 +79,9 @@ impl Rows {
             self.input_ids.finish(),
             self.token_types.finish(),
         ];
-        arrays.extend(self.numbers.iter_mut().chain(&mut self.terms).map(Lists::finish));
+        arrays.extend(self.numbers.iter_mut().chain(&mut self.terms).map(ToLists::finish));
         arrays.push(self.relevance.finish());
-        arrays.extend(self.graph.iter_mut().map(Lists::finish));
+        arrays.extend(self.graph.iter_mut().map(ToLists::finish));
         RecordBatch::try_new(columns(), arrays)
     }
 }

@@ -64,11 +64,21 @@ impl Texts {
         max_tokens: usize,
     ) -> Result<(), Error> {
         let passage = Passage::new(vocabulary, document, max_tokens, &mut self.counts)?;
+        self.add(passage);
+        Ok(())
+    }
+
+    /// Adds a document that is already cut, and not counted.
+    pub(crate) fn add(&mut self, passage: Passage) {
         let number = u32::try_from(self.passages.len()).unwrap_or(u32::MAX);
         let chunks = (0..).take(passage.chunks.len());
         self.chunks.extend(chunks.map(|chunk| Chunk { document: number, chunk }));
         self.passages.push(passage);
-        Ok(())
+    }
+
+    /// The documents, in order.
+    pub(crate) fn passages(&self) -> &[Passage] {
+        &self.passages
     }
 
     fn passage(&self, chunk: Chunk) -> &Passage {

@@ -53,6 +53,18 @@ pub struct MentionCounts {
     pub vanished: u64,
 }
 
+impl MentionCounts {
+    /// Adds another count.
+    pub(crate) fn add(&mut self, other: &MentionCounts) {
+        let MentionCounts { kept, widened, narrowed, taken, vanished } = other;
+        self.kept += kept;
+        self.widened += widened;
+        self.narrowed += narrowed;
+        self.taken += taken;
+        self.vanished += vanished;
+    }
+}
+
 impl Aligned {
     /// Encodes `text`. Its words are those of `words` (bytes; in order and apart), or, where that is empty, those that the
     /// vocabulary's own rule finds, which takes punctuation for words of its own.

@@ -72,11 +72,13 @@ impl Corpus {
     /// When a setting is invalid.
     pub(crate) fn cut(&self) -> anyhow::Result<Cut> {
         let Some(Parts { bytes }) = self.config.parts else { return Ok(Cut::Whole) };
-        anyhow::ensure!(bytes.0 > 0, "corpus.parts.bytes is 0, expected an amount such as \"256MiB\"");
+        let table = &self.table;
+        anyhow::ensure!(bytes.0 > 0, "{table}.parts.bytes is 0, expected an amount such as \"256MiB\"");
         for place in self.places.iter().flatten() {
             if let Place::World { label, below } = place {
                 anyhow::bail!(
-                    "{label} lies in the artifact of stage world: {WHEN}; make the world first, in another output folder, and name {} there, or leave [corpus.parts] out",
+                    "{label} lies in the artifact of stage world: {}; make the world first, in another output folder, and name {} there, or leave [{table}.parts] out",
+                    self.when(),
                     below.display()
                 );
             }
@@ -92,7 +94,7 @@ impl Corpus {
         let mut room = 0;
         for (number, (texts, places)) in self.config.texts.iter().zip(&self.places).enumerate() {
             for place in places {
-                for piece in pieces(number, texts, place)? {
+                for piece in self.pieces(number, texts, place)? {
                     match parts.last_mut().filter(|_| piece.bytes <= room) {
                         Some(part) => {
                             room -= piece.bytes;
@@ -112,6 +114,7 @@ impl Corpus {
     /// The part of these pieces. Nothing says which part it is: that of the same files is the same.
     fn part(&self, pieces: Vec<Piece>) -> Self {
         let mut part = Self {
+            table: self.table.clone(),
             key: self.key.clone(),
             config: Config { texts: Vec::new(), parts: None },
             places: Vec::new(),
@@ -130,37 +133,42 @@ impl Corpus {
         }
         part
     }
-}
 
-/// Why a corpus must be there early.
-const WHEN: &str =
-    "[corpus.parts] cuts a corpus by the sizes of its files, which must be there when stages are planned";
-
-/// What a place consists of, with sizes.
-fn pieces(texts: usize, format: &Texts, place: &Place) -> anyhow::Result<Vec<Piece>> {
-    let Place::Outside { path, .. } = place else {
-        let bytes = place.bytes().with_context(|| format!("{}: {WHEN}", place.label()))?;
-        return Ok(vec![Piece { texts, place: place.clone(), bytes }]);
-    };
-    let files = found(format, path, place.label()).context(WHEN)?;
-    let size = |path: &Path| -> anyhow::Result<u64> {
-        let data = std::fs::metadata(path).with_context(|| format!("{}: {WHEN}", path.display()))?;
-        Ok(data.len())
-    };
-    if format.format.is_in_several_files() {
-        let bytes = files.iter().map(|file| size(file)).sum::<anyhow::Result<u64>>()?;
-        return Ok(vec![Piece { texts, place: place.clone(), bytes }]);
+    /// Why it must be there early.
+    fn when(&self) -> String {
+        format!(
+            "[{}.parts] cuts a corpus by the sizes of its files, which must be there when stages are planned",
+            self.table
+        )
     }
-    let piece = |file: &PathBuf| {
-        let below = file.strip_prefix(path).ok().filter(|below| !below.as_os_str().is_empty());
-        let place = match below.map(Path::to_str) {
-            Some(Some(below)) => place.file(below),
-            Some(None) => anyhow::bail!("{}: the name is no Unicode: rename the file", file.display()),
-            None => place.clone(),
+
+    /// What a place consists of, with sizes.
+    fn pieces(&self, texts: usize, format: &Texts, place: &Place) -> anyhow::Result<Vec<Piece>> {
+        let when = || self.when();
+        let Place::Outside { path, .. } = place else {
+            let bytes = place.bytes().with_context(|| format!("{}: {}", place.label(), when()))?;
+            return Ok(vec![Piece { texts, place: place.clone(), bytes }]);
         };
-        Ok(Piece { texts, bytes: size(file)?, place })
-    };
-    files.iter().map(piece).collect()
+        let files = found(format, path, place.label()).with_context(when)?;
+        let size = |path: &Path| -> anyhow::Result<u64> {
+            let data = std::fs::metadata(path).with_context(|| format!("{}: {}", path.display(), when()))?;
+            Ok(data.len())
+        };
+        if format.format.is_in_several_files() {
+            let bytes = files.iter().map(|file| size(file)).sum::<anyhow::Result<u64>>()?;
+            return Ok(vec![Piece { texts, place: place.clone(), bytes }]);
+        }
+        let piece = |file: &PathBuf| {
+            let below = file.strip_prefix(path).ok().filter(|below| !below.as_os_str().is_empty());
+            let place = match below.map(Path::to_str) {
+                Some(Some(below)) => place.file(below),
+                Some(None) => anyhow::bail!("{}: the name is no Unicode: rename the file", file.display()),
+                None => place.clone(),
+            };
+            Ok(Piece { texts, bytes: size(file)?, place })
+        };
+        files.iter().map(piece).collect()
+    }
 }
 
 /// A stage on a corpus that cannot be cut.
