@@ -7,15 +7,21 @@ mod curie;
 pub mod files;
 pub mod funnel;
 pub mod hsdn;
+pub mod icd10cm;
 pub mod kgx;
 pub mod mesh;
+mod named;
 mod names;
 pub mod naming;
 pub mod obo;
+pub mod omop;
+mod ontology;
 pub mod rotmensch;
 pub mod rrf;
+pub mod rxnorm;
 mod same;
 mod separated;
+pub mod snomed;
 pub mod triples;
 pub mod umls;
 mod warnings;
@@ -121,6 +127,11 @@ macro_rules! sources {
         }
 
         impl Config {
+            /// The kinds of sources, in the order in which they are read.
+            pub fn kinds() -> impl Iterator<Item = &'static str> {
+                [$(stringify!($kind)),+].into_iter()
+            }
+
             /// All of them in the order in which they are read.
             #[must_use]
             pub fn entries(&self) -> Vec<Entry<'_>> {
@@ -144,8 +155,18 @@ sources! {
     /// Triples of any origin, from exactly one of `kg_bert`, `table` and `parquet`; NAME, of lower-case letters, digits, `-` and `_`, names
     /// the source and the keys of its entities.
     triples: BTreeMap<String, triples::Options>,
-    /// An ontology in OBO format, such as the Gene Ontology.
+    /// An ontology in OBO format or as OBO Graphs JSON, such as the Gene Ontology.
     obo: Option<obo::Options>,
+    /// Several ontologies, each as `sources.obo`; NAME names the source.
+    ontologies: BTreeMap<String, obo::Options>,
+    /// SNOMED CT, in Release Format 2.
+    snomed: Option<snomed::Options>,
+    /// RxNorm, in Rich Release Format (RRF).
+    rxnorm: Option<rxnorm::Options>,
+    /// ICD-10-CM, its tabular list as XML.
+    icd10cm: Option<icd10cm::Options>,
+    /// Vocabularies of the OMOP Common Data Model, as Athena packs them.
+    omop: Option<omop::Options>,
     /// Medical Subject Headings, from `descriptors` or `tables`.
     mesh: Option<mesh::Options>,
     /// The UMLS Metathesaurus, in Rich Release Format (RRF).
@@ -153,7 +174,7 @@ sources! {
 }
 
 /// Names that no source of triples may take: their keys have a meaning, or their origins would be mixed up.
-const RESERVED: [&str; 5] = ["umls", "mesh", "name", "hsdn", "rotmensch"];
+const RESERVED: [&str; 6] = ["umls", "mesh", "name", "hsdn", "rotmensch", "snomed"];
 
 impl Config {
     /// Whether there is a source, and what is said of each can be meant.

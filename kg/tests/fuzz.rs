@@ -7,6 +7,7 @@ mod large;
 mod mutate;
 mod small;
 mod targets;
+mod terms;
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};

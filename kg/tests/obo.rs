@@ -137,8 +137,7 @@ fn what_is_asked_for_is_kept() {
     assert_eq!(report.funnel.relations, [("isa".to_owned(), 1)].into());
     let message = read(GO, &asked(&["isa_part"])).unwrap_err();
     assert!(
-        message
-            .contains("data/go.obo: the file has no relation \"isa_part\", expected one of has_part, is_a"),
+        message.contains("data/go.obo: there is no relation \"isa_part\", expected one of has_part, is_a"),
         "{message}"
     );
     let keep = Options { obsolete: Obsolete::Keep, ..asked(&["is_a"]) };
@@ -183,7 +182,7 @@ fn damaged_files_are_refused_with_line_column_and_remedy() {
         ),
         (
             GO.replace("id: GO:0000003\n", "id: GO:0000002\n"),
-            "line 26: go:0000002 has a stanza in line 18, too, expected one stanza for a term",
+            "line 26: go:0000002 stands in line 18, too, expected a term once",
         ),
         (GO.replace("inheritance\" EXACT", "inheritance EXACT"), "line 12, column 10 (synonym): found"),
         (
@@ -226,4 +225,90 @@ fn a_bom_and_crlf_are_no_part_of_the_text() {
     let text = format!("\u{feff}{}", GO.replace('\n', "\r\n"));
     let triples = |text: &str| triples(&read(text, &Options::default()).unwrap().1.graph().unwrap());
     assert_eq!(triples(&text), triples(GO));
+}
+
+/// What [`GO`] says, as OBO Graphs JSON has it: ids are IRIs, the merged id stands there as a class, relations go by numbers.
+const GRAPH: &str = r#"{"graphs": [{
+  "id": "http://purl.obolibrary.org/obo/go.json",
+  "meta": {"version": "http://purl.obolibrary.org/obo/go/2026-01-01/go.json"},
+  "nodes": [
+    {"id": "http://purl.obolibrary.org/obo/BFO_0000050", "lbl": "part of", "type": "PROPERTY", "propertyType": "OBJECT", "meta": {
+      "basicPropertyValues": [{"pred": "http://www.geneontology.org/formats/oboInOwl#shorthand", "val": "part_of"}]}},
+    {"id": "http://purl.obolibrary.org/obo/BFO_0000051", "lbl": "has part", "type": "PROPERTY", "propertyType": "OBJECT", "meta": {
+      "basicPropertyValues": [{"pred": "http://www.geneontology.org/formats/oboInOwl#shorthand", "val": "has_part"}]}},
+    {"id": "http://purl.obolibrary.org/obo/RO_0002211", "lbl": "regulates", "type": "PROPERTY", "propertyType": "OBJECT", "meta": {
+      "basicPropertyValues": [{"pred": "http://www.geneontology.org/formats/oboInOwl#shorthand", "val": "regulates"}]}},
+    {"id": "http://purl.obolibrary.org/obo/IAO_0000115", "type": "PROPERTY", "propertyType": "ANNOTATION"},
+    {"id": "http://purl.obolibrary.org/obo/GO_0000001", "lbl": "mitochondrion inheritance", "type": "CLASS", "meta": {
+      "definition": {"val": "The \"distribution\" of mitochondria,\n as published.", "xrefs": ["GOC:mcc"]},
+      "synonyms": [{"pred": "hasExactSynonym", "val": "mitochondrial inheritance"}, {"pred": "hasBroadSynonym", "val": "inheritance"}],
+      "basicPropertyValues": [{"pred": "http://www.geneontology.org/formats/oboInOwl#hasOBONamespace", "val": "biological_process"},
+        {"pred": "http://www.geneontology.org/formats/oboInOwl#hasAlternativeId", "val": "GO:0000900"}]}},
+    {"id": "http://purl.obolibrary.org/obo/GO_0000002", "lbl": "mitochondrion distribution", "type": "CLASS", "meta": {
+      "xrefs": [{"val": "UMLS_CUI:C1155072"}, {"val": "MESH:D008928"}],
+      "basicPropertyValues": [{"pred": "http://www.geneontology.org/formats/oboInOwl#hasOBONamespace", "val": "gene_ontology"}]}},
+    {"id": "http://purl.obolibrary.org/obo/GO_0000003", "lbl": "reproduction", "type": "CLASS", "meta": {
+      "basicPropertyValues": [{"pred": "http://www.geneontology.org/formats/oboInOwl#hasOBONamespace", "val": "gene_ontology"}]}},
+    {"id": "http://purl.obolibrary.org/obo/GO_0000004", "lbl": "obsolete growth", "type": "CLASS", "meta": {"deprecated": true,
+      "definition": {"val": "OBSOLETE."}, "basicPropertyValues": [{"pred": "http://purl.obolibrary.org/obo/IAO_0100001", "val": "http://purl.obolibrary.org/obo/GO_0000003"}]}},
+    {"id": "http://purl.obolibrary.org/obo/GO_0000900", "type": "CLASS", "meta": {"deprecated": true}}
+  ],
+  "edges": [
+    {"sub": "http://purl.obolibrary.org/obo/GO_0000001", "pred": "is_a", "obj": "http://purl.obolibrary.org/obo/GO_0000002"},
+    {"sub": "http://purl.obolibrary.org/obo/GO_0000001", "pred": "http://purl.obolibrary.org/obo/BFO_0000050", "obj": "http://purl.obolibrary.org/obo/GO_0000003"},
+    {"sub": "http://purl.obolibrary.org/obo/GO_0000001", "pred": "http://purl.obolibrary.org/obo/RO_0002211", "obj": "http://purl.obolibrary.org/obo/GO_0000002"},
+    {"sub": "http://purl.obolibrary.org/obo/GO_0000002", "pred": "is_a", "obj": "http://purl.obolibrary.org/obo/CHEBI_1"},
+    {"sub": "http://purl.obolibrary.org/obo/GO_0000002", "pred": "http://purl.obolibrary.org/obo/BFO_0000050", "obj": "http://purl.obolibrary.org/obo/GO_0000900"},
+    {"sub": "http://purl.obolibrary.org/obo/GO_0000003", "pred": "is_a", "obj": "http://purl.obolibrary.org/obo/GO_0000004"},
+    {"sub": "http://purl.obolibrary.org/obo/BFO_0000050", "pred": "inverseOf", "obj": "http://purl.obolibrary.org/obo/BFO_0000051"},
+    {"sub": "http://purl.obolibrary.org/obo/BFO_0000050", "pred": "subPropertyOf", "obj": "http://purl.obolibrary.org/obo/RO_0002131"}
+  ]}]}"#;
+
+#[test]
+fn a_graph_in_json_is_the_ontology_in_obo() {
+    let tables = |text: &str| {
+        let (report, canon) = read(text, &Options::default()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        canon.write(folder.path()).unwrap();
+        let mut files: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        let bytes: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+        (report, bytes)
+    };
+    let (obo, expected) = tables(GO);
+    for text in [GRAPH.to_owned(), format!("\u{feff}{GRAPH}")] {
+        let (graph, found) = tables(&text);
+        assert!(found == expected, "the tables are the same to the byte");
+        assert_eq!(
+            (&graph.funnel.triples.dropped, graph.funnel.triples.kept),
+            (&obo.funnel.triples.dropped, 4)
+        );
+        assert_eq!(graph.funnel.triples.bytes, text.len() as u64);
+        assert_eq!((graph.funnel.subjects, graph.funnel.objects), (3, 5));
+        let nodes = &graph.funnel.supporting[0];
+        assert_eq!((nodes.read, nodes.kept), (9, 6));
+        let dropped = [("another_id", 1), ("obsolete", 1), ("other_stanza", 1)];
+        assert_eq!(nodes.dropped, dropped.into());
+    }
+}
+
+#[test]
+fn a_graph_that_is_none_is_refused_with_its_place() {
+    for (text, found) in [
+        (GRAPH.replacen("\"lbl\": \"part of\"", "\"lbl\": 5", 1), "data/go.obo: line 5, column"),
+        (GRAPH[..GRAPH.len() - 9].to_owned(), "robot convert --format json"),
+        ("{\"graphs\": []}".to_owned(), "the file has 0 graphs, expected one; put them together first"),
+        (
+            GRAPH.replace("GO_0000003\", \"lbl", "GO_0000002\", \"lbl"),
+            "node 7: go:0000002 stands in node 6, too",
+        ),
+        (GRAPH.replace("obo/GO_0000003\", \"lbl", "obo/reproduction\", \"lbl"), "go:0000004"),
+    ] {
+        match read(&text, &Options::default()) {
+            Err(error) => assert!(error.contains(found), "{found}: {error}"),
+            // An IRI that is none of the Foundry's is a key as it stands.
+            Ok((report, _)) => assert_eq!(report.funnel.triples.dropped["no_node"], 2, "{found}"),
+        }
+    }
 }

@@ -53,7 +53,20 @@ const CONFIG: &str = "pipeline/src/config.rs";
 const UNSEEN: [(&str, &[&str]); 4] = [
     (
         "sources! of kg/src/source.rs: `entries`",
-        &["hsdn", "kgx", "mesh", "obo", "rotmensch", "triples", "umls"],
+        &[
+            "hsdn",
+            "icd10cm",
+            "kgx",
+            "mesh",
+            "obo",
+            "omop",
+            "ontologies",
+            "rotmensch",
+            "rxnorm",
+            "snomed",
+            "triples",
+            "umls",
+        ],
     ),
     (
         "the list of tasks/text/src/file.rs: `documents_of`",

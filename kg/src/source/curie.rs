@@ -15,9 +15,19 @@ pub(super) fn split(curie: &str) -> Option<Curie<'_>> {
 }
 
 impl Curie<'_> {
-    /// The key of the entity: the prefix in lower case, the id as it is.
+    /// The key of the entity: the namespace, which is the prefix in lower case unless publishers write it in several ways; the id as it is.
     pub(super) fn key(self) -> String {
-        format!("{}:{}", self.prefix.to_lowercase(), self.id)
+        let prefix = self.prefix.to_lowercase();
+        let namespace = match prefix.as_str() {
+            "umls_cui" => "umls",
+            "msh" => "mesh",
+            "snomedct" | "sctid" | "sct" => "snomed",
+            // Of an edition, and perhaps a release: SNOMEDCT_US_2025_09_01.
+            _ if prefix.starts_with("snomedct_") => "snomed",
+            "mim" => "omim",
+            _ => &prefix,
+        };
+        format!("{namespace}:{}", self.id)
     }
 }
 
@@ -29,6 +39,15 @@ mod tests {
     fn prefixes_are_lowered_and_ids_stay() {
         assert_eq!(split("UMLS:C0000005").unwrap().key(), "umls:C0000005");
         assert_eq!(split("GO:x:Y").unwrap().key(), "go:x:Y");
+        for (id, key) in [
+            ("UMLS_CUI:C1", "umls:C1"),
+            ("MSH:D1", "mesh:D1"),
+            ("SNOMEDCT_US_2025_09_01:1", "snomed:1"),
+            ("SCTID:1", "snomed:1"),
+            ("MIM:PS1", "omim:PS1"),
+        ] {
+            assert_eq!(split(id).unwrap().key(), key);
+        }
         for none in ["", "plain", ":x", "x:", "two words:x"] {
             assert_eq!(split(none), None, "{none:?}");
         }

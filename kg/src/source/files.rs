@@ -53,6 +53,8 @@ pub enum Form {
     Plain,
     /// Of a release: `NAME`, `NAME.gz`, or in parts `NAME.aa.gz`, `NAME.ab.gz` ... (see [`locate`]).
     Release,
+    /// All whose names begin with `NAME`, as releases put their day and edition behind it (see [`beginning`]).
+    Beginning,
 }
 
 impl<'a> Slot<'a> {
@@ -202,6 +204,31 @@ pub fn locate(folder: &Path, name: &str) -> Result<Option<Vec<PathBuf>>, ReadErr
     Ok((!parts.is_empty()).then(|| parts.into_iter().map(part).collect()))
 }
 
+/// The files in a folder whose names begin with `name` and end in `.txt` or `.txt.gz`, in the order of their names. Folders in front of the name
+/// may be left out: all files may lie in `folder` itself.
+///
+/// # Errors
+/// When a folder cannot be listed.
+pub fn beginning(folder: &Path, name: &str) -> Result<Option<Vec<PathBuf>>, ReadError> {
+    let below = name.rsplit_once('/').map_or(folder.to_owned(), |(below, _)| folder.join(below));
+    let folder = if below.is_dir() { &below } else { folder };
+    let start = name.rsplit('/').next().unwrap_or(name);
+    let unlisted = |error| unopened(folder, &error);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unlisted)? {
+        let path = entry.map_err(unlisted)?.path();
+        let found = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if found.starts_with(start)
+            && (found.ends_with(".txt") || found.ends_with(".txt.gz"))
+            && path.is_file()
+        {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok((!paths.is_empty()).then_some(paths))
+}
+
 /// The files of a source that lie on this machine, where its options name them. What is named and is not there is told by who opens it.
 ///
 /// # Errors
@@ -214,10 +241,17 @@ pub fn on_disk(source: &dyn Source) -> Result<BTreeMap<String, Found>, ReadError
             let label = named.join(member.name);
             let paths = match member.form {
                 Form::Release if named.is_dir() => locate(&named, member.name)?,
-                Form::Release | Form::Plain => label.exists().then(|| vec![label.clone()]),
+                Form::Beginning if named.is_dir() => beginning(&named, member.name)?,
+                Form::Release | Form::Beginning | Form::Plain => label.exists().then(|| vec![label.clone()]),
             };
             let paths = paths.or_else(|| member.needed.then(|| vec![label.clone()]));
-            found.extend(paths.map(|paths| (format!("{key}/{}", member.name), Found { label, paths })));
+            let label = |paths: &[PathBuf]| match (member.form, paths) {
+                (Form::Beginning, [path]) => path.clone(),
+                _ => label,
+            };
+            found.extend(
+                paths.map(|paths| (format!("{key}/{}", member.name), Found { label: label(&paths), paths })),
+            );
         }
         if members.is_empty() {
             found.insert(key, Found { label: named.clone(), paths: vec![named] });

@@ -1,4 +1,4 @@
-//! Ontologies in OBO format, 1.2 and 1.4 (owlcollab.github.io/oboformat): the Gene Ontology, the Disease Ontology and their like.
+//! Ontologies in OBO format, 1.2 and 1.4 (owlcollab.github.io/oboformat), or as OBO Graphs JSON: the Gene Ontology, the Disease Ontology and their like.
 //!
 //! | tag of a `[Term]` | what it becomes |
 //! |---|---|
@@ -6,39 +6,40 @@
 //! | `namespace`, or the header's `default-namespace` | type |
 //! | `synonym` | a synonym if its scope is asked for; exact ones are unless the config says otherwise |
 //! | `is_a`, `relationship` | a triple whose subject is this term: the child `isa` the parent |
-//! | `xref` | with `xref = "same_as"`: which concept of UMLS or MeSH the term is |
+//! | `xref` | with `xref = "same_as"`: which concept of UMLS, MeSH, SNOMED CT, OMIM or the Disease Ontology the term is |
 //! | `alt_id` | another key of the term |
 //! | `is_obsolete`, `replaced_by` | a term that is left out; its key then means the one that replaces it |
 //!
 //! A `[Typedef]` words a relation (`name`) and says its inverse (`inverse_of`, `is_symmetric`). Other tags are not read: `intersection_of` and its like define
 //! terms and state nothing of their own.
 
+mod graphs;
 mod line;
-mod ontology;
 
 use std::collections::BTreeSet;
-use std::io::BufRead;
+use std::io::{self, BufRead};
 use std::path::Path;
 
-use base::funnel::Tally;
+use base::bom::BOM;
 use base::line::{Lines, Place};
-use base::read::ReadError;
+use base::read::{Location as At, ReadError};
 use base::setting::InvalidSetting;
 use base::share::Share;
 use serde::{Deserialize, Serialize};
 
 use self::line::Tagged;
-use self::ontology::Ontology;
 use super::files::{Files, Input, Location, Slot};
 use super::kgx::Xref;
-use super::{Source, SourceReport, check_level};
-use crate::table::Builder;
+use super::ontology::{self, Link, Listed, Ontology, Synonym, Taken, Term, Wording};
+pub use super::ontology::{Obsolete, Scope};
+use super::{Source, SourceReport, check_level, curie};
+use crate::table::{Builder, SemanticType};
 
 /// An ontology: where it lies and what is taken of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// An ontology in OBO format, 1.2 or 1.4: `go.obo`, `doid.obo`.
+    /// An ontology in OBO format, 1.2 or 1.4, or as OBO Graphs JSON, which begins with `{`: `go.obo`, `doid.json`.
     #[serde(skip_serializing)]
     pub path: Location,
     /// The relations to keep, as the file names them (`is_a`, `part_of`). Without it, all of them.
@@ -48,8 +49,8 @@ pub struct Options {
     /// Source: ours: because only exact synonyms mean the same as the term.
     #[serde(default = "Options::exact")]
     pub synonyms: BTreeSet<Scope>,
-    /// Whether an `xref` to UMLS (`UMLS:`, `UMLS_CUI:`) or MeSH (`MESH:`, `MSH:`) identifies the term. One that several terms share
-    /// identifies none of them and is counted.
+    /// Whether an `xref` to UMLS (`UMLS:`, `UMLS_CUI:`), MeSH (`MESH:`, `MSH:`), SNOMED CT (`SNOMEDCT_US_2025_09_01:`, `SCTID:`), OMIM (`OMIM:`, `MIM:`) or
+    /// the Disease Ontology (`DOID:`) identifies the term. One that several terms share identifies none of them and is counted.
     ///
     /// Source: ours: because an ontology joins the other sources through these references alone.
     #[serde(default = "Options::same_as")]
@@ -69,33 +70,6 @@ pub struct Options {
     pub max_untexted: Share,
 }
 
-/// How the meaning of a synonym relates to that of its term.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// The same meaning.
-    Exact,
-    /// A wider meaning.
-    Broad,
-    /// A narrower meaning.
-    Narrow,
-    /// A related meaning.
-    Related,
-}
-
-/// What becomes of obsolete terms and their triples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Obsolete {
-    /// They are dropped and counted.
-    #[default]
-    Drop,
-    /// They are read like any other term.
-    Keep,
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -111,6 +85,17 @@ impl Default for Options {
 }
 
 impl Options {
+    fn taken(&self) -> Taken<'_> {
+        Taken {
+            relations: self.relations.as_ref(),
+            synonyms: &self.synonyms,
+            xref: self.xref,
+            obsolete: self.obsolete,
+            level: self.level,
+            max_untexted: self.max_untexted,
+        }
+    }
+
     fn exact() -> BTreeSet<Scope> {
         [Scope::Exact].into()
     }
@@ -137,6 +122,9 @@ impl Source for Options {
     }
 }
 
+/// Stanzas that are neither terms nor relations.
+const OTHER_STANZA: &str = "other_stanza";
+
 /// What a stanza is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -150,7 +138,7 @@ enum Kind {
 #[derive(Debug)]
 struct Stanza {
     kind: Kind,
-    place: Place,
+    place: At,
     id: Option<String>,
     name: Option<String>,
     definition: Option<String>,
@@ -163,19 +151,6 @@ struct Stanza {
     inverses: Vec<String>,
     is_symmetric: bool,
     is_obsolete: bool,
-}
-
-#[derive(Debug)]
-struct Synonym {
-    text: String,
-    scope: Scope,
-}
-
-/// What a term says of another.
-#[derive(Debug)]
-struct Link {
-    relation: String,
-    object: String,
 }
 
 impl Stanza {
@@ -192,9 +167,14 @@ impl Stanza {
                 return Err(ReadError::text(place, text, expected, "fix the line"));
             }
         };
-        Ok(Self {
+        Ok(Self::new(kind, place))
+    }
+
+    /// Nothing is said of it yet.
+    fn new(kind: Kind, place: impl Into<At>) -> Self {
+        Self {
             kind,
-            place,
+            place: place.into(),
             id: None,
             name: None,
             definition: None,
@@ -207,7 +187,7 @@ impl Stanza {
             inverses: Vec::new(),
             is_symmetric: false,
             is_obsolete: false,
-        })
+        }
     }
 
     fn add(&mut self, line: &Tagged<'_>) -> Result<(), ReadError> {
@@ -247,6 +227,65 @@ impl Stanza {
     }
 }
 
+impl Stanza {
+    /// The line that it begins with.
+    fn line(&self) -> u64 {
+        if let At::Line(place) = &self.place { place.line } else { 0 }
+    }
+
+    /// Hands it to `ontology`; `at` is where it stands.
+    fn give(self, at: u64, header: &Header, ontology: &mut Ontology<'_, '_>) -> Result<(), ReadError> {
+        let Some(id) = self.id else {
+            if self.kind == Kind::Other {
+                ontology.leave_out(OTHER_STANZA);
+                return Ok(());
+            }
+            let found = "the stanza has no id";
+            return Err(ReadError::new(self.place, found, "a line `id: ID` in each", "fix the stanza"));
+        };
+        match self.kind {
+            Kind::Term => {}
+            Kind::Typedef => {
+                let mut inverses: BTreeSet<String> = self.inverses.into_iter().collect();
+                inverses.extend(self.is_symmetric.then(|| id.clone()));
+                ontology.keep_stanza();
+                ontology.word(&id, Wording { text: self.name, inverses });
+                return Ok(());
+            }
+            Kind::Other => {
+                ontology.leave_out(OTHER_STANZA);
+                return Ok(());
+            }
+        }
+        let place = self.place;
+        let keys = |ids: &[String]| ids.iter().map(|id| ontology::key(id, &place)).collect::<Result<_, _>>();
+        let types = self.namespace.as_ref().or(header.namespace.as_ref()).into_iter();
+        let key = ontology::key(&id, &place)?;
+        let objects = self.links.into_iter().map(|Link { relation, object }| {
+            let object = curie::split(&object).map_or(object.clone(), curie::Curie::key);
+            Link { relation, object }
+        });
+        let links = objects.collect();
+        let term = Term {
+            key: key.clone(),
+            name: self.name,
+            definition: self.definition,
+            types: types.map(|name| SemanticType { code: None, name: name.clone() }).collect(),
+            synonyms: self.synonyms,
+            xrefs: self.xrefs,
+            alternatives: keys(&self.alt_ids)?,
+            replaced_by: keys(&self.replaced_by)?,
+            is_obsolete: self.is_obsolete,
+        };
+        ontology.term(term, at).map_err(|before| {
+            let found = format!("{key} stands in {} {before}, too", header.unit());
+            ReadError::new(place, found, "a term once", "remove one of the two")
+        })?;
+        ontology.links(&key, links);
+        Ok(())
+    }
+}
+
 /// `"text" SCOPE [xrefs]`; without a scope it is a related one.
 fn synonym(line: &Tagged<'_>) -> Result<Synonym, ReadError> {
     let quoted = line.quoted()?;
@@ -267,9 +306,16 @@ struct Header {
     is_there: bool,
     namespace: Option<String>,
     ontology: Option<String>,
+    /// Whether places are nodes of a graph, not lines.
+    is_graph: bool,
 }
 
 impl Header {
+    /// What places are counted in.
+    fn unit(&self) -> &'static str {
+        if self.is_graph { "node" } else { "line" }
+    }
+
     fn add(&mut self, line: &Tagged<'_>) -> Result<(), ReadError> {
         match line.tag {
             "format-version" => self.is_there = true,
@@ -291,10 +337,17 @@ pub fn read<R: BufRead>(
     options: &Options,
     builder: &mut Builder,
 ) -> Result<SourceReport, ReadError> {
-    let Input { reader, label } = file;
+    let Input { mut reader, label } = file;
+    let listed = Listed { name: "stanzas", reasons: &[OTHER_STANZA] };
+    let mut ontology = Ontology::new(name, options.taken(), &label, listed, builder);
+    // No line of OBO format begins so.
+    let first = reader.fill_buf().map_err(|error| unreadable(&label, &error))?;
+    if first.strip_prefix(BOM).unwrap_or(first).starts_with(b"{") {
+        let bytes = graphs::read(reader, &label, &mut ontology)?;
+        return ontology.finish(0, bytes);
+    }
     let mut lines = Lines::new(reader, &label);
     let (mut header, mut stanza) = (Header::default(), None::<Stanza>);
-    let mut ontology = Ontology::new(name, options, &label, builder);
     while let Some(line) = lines.next_line()? {
         let is_first = line.place(None).line == 1;
         let text = line.text.strip_prefix('\u{feff}').filter(|_| is_first).unwrap_or(line.text);
@@ -303,8 +356,10 @@ pub fn read<R: BufRead>(
             if !header.is_there {
                 return Err(no_header(&label));
             }
+            ontology.vocabulary(header.ontology.as_deref());
             if let Some(ended) = stanza.replace(begun) {
-                ontology.stanza(ended, &header)?;
+                let at = ended.line();
+                ended.give(at, &header, &mut ontology)?;
             }
         } else if let Some(tagged) = Tagged::parse(line, text)? {
             match &mut stanza {
@@ -317,16 +372,20 @@ pub fn read<R: BufRead>(
         return Err(no_header(&label));
     }
     if let Some(ended) = stanza {
-        ontology.stanza(ended, &header)?;
+        let at = ended.line();
+        ended.give(at, &header, &mut ontology)?;
     }
-    let mut rows = Tally::new(&label, &[]);
-    (rows.lines, rows.bytes) = (lines.lines(), lines.bytes());
-    ontology.finish(rows, &header)
+    let (lines, bytes) = (lines.lines(), lines.bytes());
+    ontology.finish(lines, bytes)
+}
+
+fn unreadable(label: &Path, error: &io::Error) -> ReadError {
+    ReadError::new(label, format!("cannot read it: {error}"), "", "")
 }
 
 fn no_header(label: &Path) -> ReadError {
     let place = Place { file: label.to_owned(), line: 1, column: None };
-    let expected = "the header of an OBO file (format-version: 1.2 or 1.4)";
+    let expected = "the header of an OBO file (format-version: 1.2 or 1.4), or OBO Graphs JSON";
     ReadError::new(
         place,
         "found no format-version before the first stanza",

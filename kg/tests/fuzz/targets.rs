@@ -8,7 +8,7 @@ use kg::source::Funnel;
 use kg::source::files::Input;
 use kg::table::Builder;
 
-use crate::fuzz::{large, small};
+use crate::fuzz::{large, small, terms};
 
 /// A reader with its files.
 pub(crate) struct Target {
@@ -29,6 +29,11 @@ pub(crate) const TARGETS: &[Target] = &[
     Target { name: "kg-bert", seeds: small::kg_bert_seeds, read: small::kg_bert },
     Target { name: "kgx", seeds: small::kgx_seeds, read: small::kgx },
     Target { name: "obo", seeds: small::obo_seeds, read: small::obo },
+    Target { name: "obo graphs", seeds: terms::graphs_seeds, read: terms::graphs },
+    Target { name: "snomed", seeds: terms::snomed_seeds, read: terms::snomed },
+    Target { name: "omop", seeds: terms::omop_seeds, read: terms::omop },
+    Target { name: "rxnorm", seeds: terms::rxnorm_seeds, read: terms::rxnorm },
+    Target { name: "icd10cm", seeds: terms::icd10cm_seeds, read: terms::icd10cm },
     Target { name: "umls", seeds: large::umls_seeds, read: large::umls },
     Target { name: "mesh xml", seeds: large::mesh_seeds, read: large::mesh },
     Target { name: "mesh tables", seeds: large::mesh_tables_seeds, read: large::mesh_tables },

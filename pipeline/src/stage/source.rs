@@ -1,6 +1,7 @@
 //! The files of a config's sources: where they lie, and how a stage hands them to [`kg::source`].
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use kg::source::files::{self, Files, Form, Found, Member, Slot};
 use kg::source::{Config, Entry, SourceReport};
@@ -32,7 +33,8 @@ pub(crate) fn locate(config: &Config, places: &Places<'_>) -> anyhow::Result<Vec
     let entries = config.entries();
     anyhow::ensure!(
         !entries.is_empty(),
-        "[sources] is empty: name at least one of sources.umls, mesh, obo, hsdn, rotmensch, triples.NAME, kgx.NAME"
+        "[sources] is empty: name at least one of {}",
+        Config::kinds().map(|kind| format!("sources.{kind}")).collect::<Vec<_>>().join(", ")
     );
     entries.iter().map(|entry| Located::new(entry, places)).collect()
 }
@@ -110,7 +112,17 @@ fn member_of(folder: &Place, member: &Member) -> anyhow::Result<Vec<Place>> {
                 names.map(|name| folder.file(&name.to_string_lossy())).collect()
             })
         }
-        (Form::Release, Place::Outside { .. }) => None,
+        (Form::Beginning, Place::Outside { path, .. }) if path.is_dir() => {
+            let found = files::beginning(path, member.name)?;
+            let below = |file: &Path| file.strip_prefix(path).ok()?.to_str().map(|below| folder.file(below));
+            found.map(|files| files.iter().filter_map(|file| below(file)).collect())
+        }
+        (Form::Beginning, Place::World { .. } | Place::Remote { .. }) => anyhow::bail!(
+            "{} is no folder of this machine, where files are found by how their names begin ({}*): fetch it first",
+            folder.label(),
+            member.name
+        ),
+        (Form::Release | Form::Beginning, Place::Outside { .. }) => None,
         (Form::Release, Place::Remote { .. }) => remote(folder, member.name)?,
     };
     Ok(found.unwrap_or_else(|| if member.needed { vec![plain] } else { Vec::new() }))

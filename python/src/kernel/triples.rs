@@ -26,7 +26,7 @@ const ROWS: usize = 1 << 14;
 
 /// Reads publishers' files of medical knowledge graphs into one canonical graph, as the stage `triples` does.
 ///
-/// `sources` is the name of a source ("rotmensch", "hsdn", "mesh", "umls", "obo", "kgx.NAME", "triples.NAME") with its options as further arguments, or a
+/// `sources` is the name of a source ("rotmensch", "hsdn", "mesh", "umls", "obo", "snomed", "rxnorm", "icd10cm", "omop", "kgx.NAME", "ontologies.NAME", "triples.NAME") with its options as further arguments, or a
 /// dictionary of several, as the table `[sources]` of a config has it: the same names, the same values (docs/config.md). Files lie on this machine.
 /// `canon` has settings of the table `[canon]`: `inverses`, `self_loops`, `ambiguous`, `namespaces`.
 ///

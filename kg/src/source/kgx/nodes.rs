@@ -7,8 +7,8 @@ use base::funnel::{BLANK_LINES, Tally};
 use base::read::ReadError;
 
 use super::super::files::Input;
+use super::super::same;
 use super::super::separated::{Column, Records, Shape};
-use super::super::{curie, same};
 use super::{Options, Xref, node_key};
 use crate::table::builder::{DraftEntity, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, SemanticType, TermKind, TermOrigin};
@@ -214,7 +214,7 @@ impl<'a> Printed<'a> {
             builder.term(entity, TermKind::Definition, description, terms);
         }
         let same = self.columns.same.iter().flat_map(|&column| self.values(Some(column)));
-        same::state(self.key, same.filter_map(curie::split).map(curie::Curie::key).collect(), builder);
+        same::state(source, self.key, &same.filter_map(same::elsewhere).collect(), builder);
         entity
     }
 }
