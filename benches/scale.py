@@ -97,7 +97,6 @@ SUPPOSED = {
     "words of PubMed Central": (30e9, "30 G", "About twice the 13.5 G that the same paper gives for its full texts"),
     "exponent of distinct words, published": (0.5, "0.5", "Heaps' law: Manning, Raghavan and Schütze 2008, section 5.1.1"),
     "exponent of pairs, published": (0.8, "0.8", "Pennington, Socher and Manning 2014 (GloVe), section 3.2"),
-    "writing a sample of maps again, in times of reading it": (3.0, "3", "Not measured: decides what joining maps costs"),
     "cores of a worker": (16, "16", "Chosen; each core runs a part of its own with one thread"),
     "network of a worker, GB/s": (1.25, "1.25", "Chosen: 10 Gbit/s, shared by its cores; the depot has no limit"),
     "a part's time varies by": (0.15, "15 % either way", "Not measured: parts end at borders of files"),
@@ -176,10 +175,10 @@ def merge(corpus):
     parts = corpus.bytes / PART_BYTES
     part = Corpus(corpus.words / parts)
     pairs = [rows * parts for rows in part.rows]
-    seconds = [rows / of_stage("`counts`, 8 shards merged") for rows in pairs]
+    seconds = [rows / of_stage("`counts`, joined") for rows in pairs]
     words = [distinct * LEXICON + mine * parts * NUMBER for distinct, mine in zip(corpus.distinct, part.distinct)]
     memory = [max(4 * held, rows * RUN_SHARE / RUNS) for held, rows in zip(words, pairs)]
-    again = corpus.samples / bench.rate(MAPS, "engraft", row="samples read and checked") * (1 + supposed("writing a sample of maps again, in times of reading it"))
+    again = corpus.samples / of_stage("`maps`, joined")
     return Merge(pairs, seconds, words, memory, again, part)
 
 
@@ -271,7 +270,7 @@ def texts():
         rows += [
             [name, "`counts`, parts", f"{many(corpus.words)} words", f"{many(counting)}/s", hours(corpus.words / counting), "limit of 2 GiB",
              size([rows * parts * PAIR_BYTES for rows in joined.part.rows]), "parts"],
-            ["", "`counts`, merged", f"{many(joined.pairs)} pairs", f"{many(of_stage('`counts`, 8 shards merged'))}/s", hours(joined.counts_seconds),
+            ["", "`counts`, joined", f"{many(joined.pairs)} pairs", f"{many(of_stage('`counts`, joined'))}/s", hours(joined.counts_seconds),
              "limit of " + size(joined.memory), size([rows * PAIR_BYTES for rows in corpus.rows]), "one machine"],
             ["", "`pmi`", f"{many(corpus.pairs)} pairs", f"{many(per_pair)}/s", hours([pairs / per_pair for pairs in corpus.pairs]), "up to " + size(best),
              "up to " + size(corpus.scored[1] * ENTRIES) + " (matrix)", "one machine"],
@@ -319,7 +318,7 @@ def apart():
     """What one machine does with the largest of the inputs above, and how long a machine by itself takes for all of a corpus."""
     joined = merge(PMC)
     rows = [
-        ["counts, merged", "PubMed Central", hours(joined.counts_seconds), "limit of " + size(joined.memory)],
+        ["counts, joined", "PubMed Central", hours(joined.counts_seconds), "limit of " + size(joined.memory)],
         ["`pmi`", "PubMed Central", hours([pairs / of_stage("`pmi`") for pairs in PMC.pairs]), "up to " + size(PMC.scored[1] * (BEST + 2 * ENTRIES))],
         ["maps, joined", "PubMed Central", hours(joined.maps_seconds), ""],
         ["`vocabulary`", "all of PubMed Central's text", hours(PMC.bytes / of_stage("`vocabulary`")), ""],
@@ -478,12 +477,12 @@ def work():
     joined = merge(corpus)
     rows = [
         ["counts, each of 1,000 parts", "1", f"{costs['counts']:,.0f}", f"{costs['counts'] * PARTS / HOUR:.1f}"],
-        ["counts, merged", "1", f"{costs['merge']:,.0f}", f"{costs['merge'] / HOUR:.1f}"],
+        ["counts, joined", "1", f"{costs['merge']:,.0f}", f"{costs['merge'] / HOUR:.1f}"],
         ["pmi", "1", f"{costs['pmi']:,.0f}", f"{costs['pmi'] / HOUR:.1f}"],
         ["maps, each of 1,000 parts", "1", f"{costs['maps']:,.0f}", f"{costs['maps'] * PARTS / HOUR:.1f}"],
         ["maps, joined", f"{CORES}", f"{costs['join']:,.0f}", f"{costs['join'] * CORES / HOUR:.1f}"],
     ]
-    return (f"{many(corpus.words)} words, {size(corpus.bytes)} of plain text, {many(corpus.samples)} samples. While counts are merged, {size(joined.words)} of words are held; "
+    return (f"{many(corpus.words)} words, {size(corpus.bytes)} of plain text, {many(corpus.samples)} samples. While counts are joined, {size(joined.words)} of words are held; "
             f"`counts.memory` is supposed to be {size(joined.memory[1])}, so that no run of pairs is merged twice. Transfers are included.\n\n"
             + table(["", "cores", "seconds", "core-hours"], rows))
 
