@@ -4,6 +4,7 @@
 //! [`Config`] is that list as a table of a config, and gives the sources in the order in which they are read.
 
 mod curie;
+pub mod edges;
 pub mod files;
 pub mod funnel;
 pub mod hsdn;
@@ -16,6 +17,7 @@ pub mod naming;
 pub mod obo;
 pub mod omop;
 mod ontology;
+pub mod rdf;
 pub mod rotmensch;
 pub mod rrf;
 pub mod rxnorm;
@@ -155,6 +157,11 @@ sources! {
     /// Triples of any origin, from exactly one of `kg_bert`, `table` and `parquet`; NAME, of lower-case letters, digits, `-` and `_`, names
     /// the source and the keys of its entities.
     triples: BTreeMap<String, triples::Options>,
+    /// Edge lists whose rows name and type what they join, such as PrimeKG; NAME, as of `triples`, names the source and the keys of things without a
+    /// namespace.
+    edges: BTreeMap<String, edges::Options>,
+    /// Graphs in RDF, as N-Triples or Turtle; NAME names the source.
+    rdf: BTreeMap<String, rdf::Options>,
     /// An ontology in OBO format or as OBO Graphs JSON, such as the Gene Ontology.
     obo: Option<obo::Options>,
     /// Several ontologies, each as `sources.obo`; NAME names the source.

@@ -54,6 +54,7 @@ const UNSEEN: [(&str, &[&str]); 4] = [
     (
         "sources! of kg/src/source.rs: `entries`",
         &[
+            "edges",
             "hsdn",
             "icd10cm",
             "kgx",
@@ -61,6 +62,7 @@ const UNSEEN: [(&str, &[&str]); 4] = [
             "obo",
             "omop",
             "ontologies",
+            "rdf",
             "rotmensch",
             "rxnorm",
             "snomed",

@@ -83,6 +83,31 @@ impl<R> Input<R> {
     }
 }
 
+/// Counts what is read.
+#[derive(Debug)]
+pub(super) struct Counted<R> {
+    reader: R,
+    /// Bytes so far.
+    pub(super) bytes: u64,
+    /// Line feeds so far.
+    pub(super) lines: u64,
+}
+
+impl<R> Counted<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self { reader, bytes: 0, lines: 0 }
+    }
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.bytes += read as u64;
+        self.lines += memchr::memchr_iter(b'\n', &buffer[..read]).count() as u64;
+        Ok(read)
+    }
+}
+
 /// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {

@@ -1,13 +1,16 @@
-//! Knowledge Graph Exchange (github.com/biolink/kgx), as two tables of tab-separated columns.
+//! Knowledge Graph Exchange (github.com/biolink/kgx), as two tables of tab-separated columns, as JSON lines, or as one JSON document.
 //!
 //! `nodes.tsv` has `id`, `category`, `name` and, where given, `synonym`, `description`, `same_as`, `equivalent_identifiers`, `xref`;
 //! `edges.tsv` has `subject`, `predicate`, `object` and, where given, `primary_knowledge_source` (or `knowledge_source`) and
 //! `negated`. Columns are found by their names, in any order; others are not read. Several values of a field are separated by `|`.
 //!
+//! As JSON (names that end in `.jsonl`, `.json`) nodes and edges are objects with the same keys, and several values are lists.
+//!
 //! Ids are CURIEs: `UMLS:C0000005` becomes the key `umls:C0000005`. A predicate loses its prefix `biolink:`. Edges that are negated
 //! are no triples; they and edges to a node that the nodes lack are dropped and counted. A node may be listed twice only in the same
 //! words.
 
+mod json;
 mod nodes;
 
 use std::collections::{BTreeMap, HashMap};
@@ -35,10 +38,10 @@ use crate::table::{Builder, Origin};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// The nodes, `nodes.tsv`.
+    /// The nodes: `nodes.tsv`, `nodes.jsonl`, or a document with both, `graph.json`; also packed (`.gz`).
     #[serde(skip_serializing)]
     pub nodes: Location,
-    /// The edges, `edges.tsv`.
+    /// The edges, likewise; of a document the same file.
     #[serde(skip_serializing)]
     pub edges: Location,
     /// How to interpret the column `xref` of the nodes.
@@ -120,6 +123,25 @@ pub struct Stated {
     pub naming: Naming,
 }
 
+/// The keys of nodes and of edges that are read.
+const NODES: [(&str, Option<&str>); 8] = [
+    ("id", None),
+    ("category", None),
+    ("name", None),
+    ("synonym", None),
+    ("description", None),
+    ("same_as", None),
+    ("equivalent_identifiers", None),
+    ("xref", None),
+];
+const EDGES: [(&str, Option<&str>); 5] = [
+    ("subject", None),
+    ("predicate", None),
+    ("object", None),
+    ("primary_knowledge_source", Some("knowledge_source")),
+    (NEGATED, None),
+];
+
 const NEGATED: &str = "negated";
 const NO_NODE: &str = "no_node";
 
@@ -136,9 +158,19 @@ pub fn read<R: BufRead>(
     for [one, other] in &options.inverses {
         builder.declare_inverse(one, other);
     }
-    let nodes = Nodes::read(files.nodes, name, options)?;
-    let mut edges = Edges::new(name, options, nodes, &files.edges.label);
-    edges.read(files.edges, builder)?;
+    let nodes = json::List { key: "nodes", columns: &NODES };
+    let nodes =
+        json::read(files.nodes, nodes, |file| Nodes::read(file, name, options), |nodes| &mut nodes.tally)?;
+    let weight = options.weight.iter().map(|name| (name.as_str(), None));
+    let columns: Vec<_> = EDGES.into_iter().chain(weight).collect();
+    let label = files.edges.label.clone();
+    let list = json::List { key: "edges", columns: &columns };
+    let read = |file: Input<Box<dyn BufRead + '_>>| {
+        let mut edges = Edges::new(name, options, nodes, &label);
+        edges.read(file, builder)?;
+        Ok(edges)
+    };
+    let edges = json::read(files.edges, list, read, |edges| &mut edges.tally)?;
     let mut relations = BTreeMap::new();
     for used in edges.relations.into_values() {
         *relations.entry(used.key).or_insert(0) += used.rows;
@@ -521,5 +553,116 @@ mod tests {
         }
         let message = Options { level: Some(11), ..options() }.check("kgx").unwrap_err().to_string();
         assert_eq!(message, "level is 11, expected at most 9");
+    }
+
+    /// The nodes and edges as JSON lines, as kgx writes them.
+    fn lines() -> [String; 2] {
+        let list = |text: &str| -> serde_json::Value { text.split('|').collect::<Vec<_>>().into() };
+        let records = |table: &str, lists: &[&str], key: &str| {
+            let mut rows = table.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+            let names = rows.next().unwrap();
+            let records: String = rows
+                .map(|row| {
+                    let mut record = serde_json::Map::new();
+                    for (name, value) in names.iter().zip(row).filter(|(_, value)| !value.is_empty()) {
+                        let value = match (lists.contains(name), value.to_lowercase().as_str()) {
+                            (true, _) => list(value),
+                            (false, "true" | "false") => (value.to_lowercase() == "true").into(),
+                            _ => value.into(),
+                        };
+                        record.insert((*name).to_owned(), value);
+                    }
+                    record.insert(key.to_owned(), json!({"any": 1}));
+                    serde_json::Value::Object(record).to_string() + "\n"
+                })
+                .collect();
+            records
+        };
+        [
+            records(NODES, &["category", "synonym", "same_as", "xref"], "provided_by"),
+            records(EDGES, &[], "id"),
+        ]
+    }
+
+    fn parse_named(names: [&str; 2], texts: [&str; 2]) -> Result<(Stated, Canon), String> {
+        let mut builder = Builder::new();
+        let [nodes, edges] = [0, 1].map(|i| Input::new(texts[i].as_bytes(), names[i]));
+        let stated =
+            read(Files { nodes, edges }, "kgx", &options(), &mut builder).map_err(|e| e.to_string())?;
+        Ok((stated, crate::canon::merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
+    }
+
+    #[test]
+    fn json_lines_and_a_document_are_what_the_tables_are() {
+        let files = |canon: &Canon| {
+            let folder = tempfile::tempdir().unwrap();
+            canon.write(folder.path()).unwrap();
+            let mut names: Vec<_> =
+                std::fs::read_dir(folder.path()).unwrap().map(|f| f.unwrap().path()).collect();
+            names.sort();
+            names.iter().map(|name| std::fs::read(name).unwrap()).collect::<Vec<_>>()
+        };
+        let (tables, canon) = parse(NODES, EDGES, &options()).unwrap();
+        let expected = files(&canon);
+        let [nodes, edges] = lines();
+        let list = |lines: &str| lines.trim_end().replace('\n', ",");
+        let document = format!("\u{feff}{{\"nodes\": [{}], \"edges\": [{}]}}", list(&nodes), list(&edges));
+        for (names, texts) in [
+            (["nodes.jsonl", "edges.jsonl"], [nodes.as_str(), edges.as_str()]),
+            (["graph.json"; 2], [document.as_str(); 2]),
+        ] {
+            let (stated, canon) = parse_named(names, texts).unwrap();
+            assert!(files(&canon) == expected, "{names:?}");
+            let (found, of) = (&stated.funnel.triples, &tables.funnel.triples);
+            assert_eq!(
+                (found.read, found.kept, found.dropped["negated"]),
+                (of.read, of.kept, of.dropped["negated"])
+            );
+            assert_eq!(
+                (found.bytes, &found.columns_not_used[..]),
+                (texts[1].len() as u64, &["id".to_owned()][..])
+            );
+            assert_eq!(
+                stated.funnel.supporting[0].columns_not_used,
+                ["provided_by", "xref"].map(str::to_owned)[..1]
+            );
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_none_is_named() {
+        let [nodes, edges] = lines();
+        let broken = |text: &str, from: &str, to: &str| text.replacen(from, to, 1);
+        for (nodes, edges, found) in [
+            (
+                broken(&nodes, "\"Aspirin\"", "{}"),
+                edges.clone(),
+                "nodes.jsonl: line 1 (name): found an object, expected a text",
+            ),
+            (
+                broken(&nodes, "\"ASA\"", "\"A|SA\""),
+                edges.clone(),
+                "nodes.jsonl: line 1 (synonym): found \"A|SA\"",
+            ),
+            (
+                broken(&nodes, "MONDO:1", "MONDO"),
+                edges.clone(),
+                "nodes.jsonl: line 2 (id): found \"MONDO\", expected a CURIE",
+            ),
+            (nodes.clone(), broken(&edges, "{", "["), "edges.jsonl: line 1: "),
+            (
+                nodes.clone(),
+                broken(&edges, "\"subject\"", "\"subjekt\""),
+                "edges.jsonl: line 1 (subject): found \"\"",
+            ),
+            (nodes.clone(), broken(&edges, "0.5", "much"), "edges.jsonl: line 1 (weight): found \"much\""),
+        ] {
+            let error = parse_named(["nodes.jsonl", "edges.jsonl"], [&nodes, &edges]).unwrap_err();
+            assert!(error.contains(found), "{found}: {error}");
+        }
+        let error = parse_named(["graph.json"; 2], ["{\"nodes\": []}"; 2]).unwrap_err();
+        assert!(error.contains("graph.json: the document has no list \"edges\""), "{error}");
+        let error = parse_named(["graph.json"; 2], ["{\"nodes\": [3], \"edges\": []}"; 2]).unwrap_err();
+        assert!(error.contains("graph.json: nodes 1: the record is no object"), "{error}");
     }
 }

@@ -34,6 +34,8 @@ pub(crate) const TARGETS: &[Target] = &[
     Target { name: "omop", seeds: terms::omop_seeds, read: terms::omop },
     Target { name: "rxnorm", seeds: terms::rxnorm_seeds, read: terms::rxnorm },
     Target { name: "icd10cm", seeds: terms::icd10cm_seeds, read: terms::icd10cm },
+    Target { name: "rdf", seeds: terms::turtle_seeds, read: terms::turtle },
+    Target { name: "edges", seeds: terms::edges_seeds, read: terms::edges },
     Target { name: "umls", seeds: large::umls_seeds, read: large::umls },
     Target { name: "mesh xml", seeds: large::mesh_seeds, read: large::mesh },
     Target { name: "mesh tables", seeds: large::mesh_tables_seeds, read: large::mesh_tables },

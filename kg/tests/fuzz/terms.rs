@@ -1,9 +1,9 @@
-//! The readers of terminologies, each with small files that it reads.
+//! The readers of terminologies and of graphs with names, each with small files that it reads.
 
 use std::path::PathBuf;
 
 use kg::source::files::Reopened;
-use kg::source::{SourceReport, icd10cm, obo, omop, rxnorm, snomed};
+use kg::source::{SourceReport, edges, icd10cm, obo, omop, rdf, rxnorm, snomed};
 use kg::table::Builder;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -142,5 +142,44 @@ pub(crate) fn icd10cm_seeds() -> Vec<Vec<Vec<u8>>> {
 pub(crate) fn icd10cm(files: &[Vec<u8>]) -> Result<(), String> {
     let mut builder = Builder::new();
     let report = icd10cm::read(file(files, 0, "icd10cm_tabular.xml"), "icd10cm", &options(), &mut builder);
+    settle(&report.map_err(|e| e.to_string())?, files, builder)
+}
+
+pub(crate) fn turtle_seeds() -> Vec<Vec<Vec<u8>>> {
+    vec![seed(&[
+        "@prefix x: <http://e/> .\n@prefix owl: <http://www.w3.org/2002/07/owl#> .\n@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n\
+         x:a rdfs:label \"Alpha\"@en, \"\"\"A\nlong\"\"\" ; a x:Kind ; x:r x:b, [ x:p (1 2.5 true) ] .\nx:b rdfs:label 'Beta' ; rdfs:subClassOf x:a .\n\
+         x:r a owl:ObjectProperty ; owl:inverseOf x:s .\nx:c owl:deprecated true ; owl:sameAs x:a ; x:s x:a .\n",
+        "<http://e/c> <http://www.w3.org/2000/01/rdf-schema#label> \"C \\u00e9\"@en .\n<http://e/c> <http://e/r> <http://e/a> .\n_:b <http://e/r> \"1\"^^<http://e/int> .\n",
+    ])]
+}
+
+pub(crate) fn turtle(files: &[Vec<u8>]) -> Result<(), String> {
+    let mut builder = Builder::new();
+    let options = serde_json::from_value(json!({"files": ["a", "b"], "max_untexted": 1.0})).unwrap();
+    let files_of = [reopened(files, 0, "g.ttl"), reopened(files, 1, "g.nt")];
+    let report = rdf::read(&files_of, "rdf", &options, &mut builder);
+    settle(&report.map_err(|e| e.to_string())?, files, builder)
+}
+
+pub(crate) fn edges_seeds() -> Vec<Vec<Vec<u8>>> {
+    vec![seed(&[
+        "relation,words,x_id,x_name,x_type,x_source,y_id,y_name,y_type,y_source\ntreats,treats well,1,\"A, b\",drug,NCBI,2,Fever,sign,MONDO\n\
+         like,,2,Fever,sign,MONDO,2,fever,sign,MONDO\n\ntreats,,1,B,drug,NCBI,MONDO:3,Cough,sign,MONDO\n",
+        "id\tname\nMONDO:2\tHot\n9\tNobody\n",
+    ])]
+}
+
+pub(crate) fn edges(files: &[Vec<u8>]) -> Result<(), String> {
+    let mut builder = Builder::new();
+    let end = |x: &str| json!({"id": format!("{x}_id"), "name": format!("{x}_name"), "type": format!("{x}_type"), "namespace": format!("{x}_source")});
+    let options = serde_json::from_value(json!({
+        "files": ["a"], "subject": end("x"), "object": end("y"), "relation": {"column": "relation", "text": "words"},
+        "namespaces": {"NCBI": "ncbigene", "MONDO": "mondo"}, "max_untexted": 1.0,
+        "nodes": [{"path": "b", "layout": {"separator": "tab"}, "columns": {"id": "id", "name": "name"}}],
+    }));
+    let lists =
+        edges::Lists { edges: vec![reopened(files, 0, "e.csv")], nodes: vec![reopened(files, 1, "n.tsv")] };
+    let report = edges::read(&lists, "fuzz", &options.unwrap(), &mut builder);
     settle(&report.map_err(|e| e.to_string())?, files, builder)
 }

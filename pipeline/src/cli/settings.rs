@@ -70,8 +70,16 @@ fn init(name: &str) -> anyhow::Result<Exit> {
 }
 
 /// Presets of published experiments, which name data of their own.
-const EXPERIMENTS: [&str; 7] =
-    ["kg-bert", "glue", "label-embedding-tables", "umls", "graft-medquad", "umls-graft", "mt-clinical-sets"];
+const EXPERIMENTS: [&str; 8] = [
+    "kg-bert",
+    "glue",
+    "label-embedding-tables",
+    "umls",
+    "ontologies",
+    "graft-medquad",
+    "umls-graft",
+    "mt-clinical-sets",
+];
 
 /// A first config: the preset on the invented world, so that it runs as it is; one that names data of its own, on these.
 fn first(name: &str, about: &str) -> String {

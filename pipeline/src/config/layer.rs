@@ -34,6 +34,7 @@ presets! {
     "link-prediction": "link-prediction",
     "kg-bert": "kg-bert",
     "umls": "umls",
+    "ontologies": "ontologies",
     "graft-medquad": "graft-medquad",
     "umls-graft": "umls-graft",
     "glue": "glue",

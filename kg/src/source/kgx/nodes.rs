@@ -26,7 +26,7 @@ pub(super) struct Nodes<'o> {
     missing: HashMap<String, Roles>,
     terms: Option<DraftTermOrigin>,
     without_name: Vec<(DraftEntity, String)>,
-    tally: Tally,
+    pub(super) tally: Tally,
 }
 
 #[derive(Debug)]

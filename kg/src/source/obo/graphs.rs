@@ -18,6 +18,7 @@ use serde::Deserialize;
 
 use super::{Header, Kind, Link, OTHER_STANZA, Ontology, Scope, Stanza, Synonym};
 use crate::source::curie;
+use crate::source::files::Counted;
 
 /// What ids of the OBO Foundry begin with.
 const PURL: &str = "http://purl.obolibrary.org/obo/";
@@ -122,7 +123,7 @@ pub(super) fn read<R: BufRead>(
     label: &Path,
     ontology: &mut Ontology<'_, '_>,
 ) -> Result<u64, ReadError> {
-    let mut reader = Unmarked::new(Counted { reader, bytes: 0 });
+    let mut reader = Unmarked::new(Counted::new(reader));
     let document: Document = serde_json::from_reader(BufReader::new(&mut reader)).map_err(|error| {
         let place = format!("{}: line {}, column {}", label.display(), error.line(), error.column());
         ReadError::new(place, error.to_string(), "a file of OBO Graphs JSON", REMEDY)
@@ -238,19 +239,5 @@ fn term(node: Node, id: String, links: Vec<Link>, place: Location) -> Stanza {
         links,
         is_obsolete: node.meta.deprecated,
         ..Stanza::new(Kind::Term, place)
-    }
-}
-
-/// Counts the bytes that are read.
-struct Counted<R> {
-    reader: R,
-    bytes: u64,
-}
-
-impl<R: BufRead> std::io::Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.reader.read(buffer)?;
-        self.bytes += read as u64;
-        Ok(read)
     }
 }

@@ -1,0 +1,325 @@
+//! Edge lists whose rows name and type what they join, such as PrimeKG, with tables of nodes beside them where names lie there.
+//!
+//! A thing is known by its id, within the namespace that a column gives it: `x_source` MONDO and `x_id` 5148 are `mondo:5148`. Its first name and type, in
+//! the tables of nodes and then in the edges, are its text and type; other names are synonyms. Files are read twice: names come anywhere.
+
+mod options;
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::BufReader;
+
+use base::funnel::Tally;
+use base::read::ReadError;
+use base::setting::InvalidSetting;
+
+pub use self::options::{End, Layout, Nodes, Options, Relation};
+use super::curie::{self, Curie};
+use super::files::{Files, Reopened, Slot, unopened};
+use super::ontology::{Link, Listed, Ontology, Scope, Synonym, Term, Wording};
+use super::separated::{Column, Record, Records};
+use super::{Source, SourceReport};
+use crate::table::{Builder, SemanticType};
+
+/// What to do about a row that is not as the columns ask.
+const REMEDY: &str = "fix the row, or say in the config which column is which";
+
+impl Source for Options {
+    fn check(&self, name: &str) -> Result<(), InvalidSetting> {
+        self.check_all(name)
+    }
+
+    fn slots(&self) -> Vec<Slot<'_>> {
+        let edges = self.files.iter().enumerate().map(|(n, file)| Slot::file(format!("files.{n}"), file));
+        let nodes = self.nodes.iter().enumerate();
+        edges.chain(nodes.map(|(n, of)| Slot::file(format!("nodes.{n}.path"), &of.path))).collect()
+    }
+
+    fn inverses(&self) -> &[[String; 2]] {
+        &self.inverses
+    }
+
+    fn read(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
+        let file = |key: String| {
+            let missing = || ReadError::new(key.as_str(), "the file is not there", "it", "fetch it");
+            files.release(&key).ok_or_else(missing)
+        };
+        let lists = Lists {
+            edges: (0..self.files.len()).map(|n| file(format!("files.{n}"))).collect::<Result<_, _>>()?,
+            nodes: (0..self.nodes.len())
+                .map(|n| file(format!("nodes.{n}.path")))
+                .collect::<Result<_, _>>()?,
+        };
+        read(&lists, name, self, builder)
+    }
+}
+
+/// The files, in the order of the options.
+#[derive(Debug)]
+pub struct Lists<'f> {
+    /// Edges.
+    pub edges: Vec<Reopened<'f>>,
+    /// Tables of nodes.
+    pub nodes: Vec<Reopened<'f>>,
+}
+
+/// Where the columns of an end are.
+#[derive(Debug, Clone, Copy)]
+struct Places {
+    id: usize,
+    name: Option<usize>,
+    kind: Option<usize>,
+    namespace: Option<usize>,
+}
+
+impl Places {
+    fn new<R: std::io::BufRead>(end: &End, records: &mut Records<'_, R>) -> Result<Self, ReadError> {
+        let mut place = |column: &Column, role: &str| records.column(column, role);
+        let id = place(&end.id, "id")?;
+        let name = end.name.as_ref().map(|column| place(column, "name")).transpose()?;
+        let kind = end.kind.as_ref().map(|column| place(column, "type")).transpose()?;
+        let namespace = end.namespace.as_ref().map(|column| place(column, "namespace")).transpose()?;
+        Ok(Self { id, name, kind, namespace })
+    }
+}
+
+/// Columns that are read.
+trait Used {
+    /// Their places.
+    fn used(&self) -> Vec<usize>;
+}
+
+impl Used for Places {
+    fn used(&self) -> Vec<usize> {
+        [Some(self.id), self.name, self.kind, self.namespace].into_iter().flatten().collect()
+    }
+}
+
+impl Used for Columns {
+    fn used(&self) -> Vec<usize> {
+        let ends = [self.subject.used(), self.object.used()].concat();
+        ends.into_iter().chain(self.relation).chain(self.text).collect()
+    }
+}
+
+/// What is said of a thing.
+#[derive(Default)]
+struct Said {
+    name: Option<String>,
+    others: BTreeSet<String>,
+    kind: Option<String>,
+}
+
+/// All things, in the order in which they are first met.
+struct Things<'o> {
+    source: &'o str,
+    options: &'o Options,
+    said: HashMap<String, Said>,
+    order: Vec<String>,
+}
+
+impl Things<'_> {
+    /// The key of the thing in these columns of a row.
+    fn key(&self, record: &Record<'_>, places: Places) -> Result<String, ReadError> {
+        let id = record.field(places.id).trim();
+        let wrong = |column: usize, role: &'static str| {
+            ReadError::text(record.place(Some((column, role))), record.field(column), "a value", REMEDY)
+        };
+        if id.is_empty() {
+            return Err(wrong(places.id, "id"));
+        }
+        let namespaces = &self.options.namespaces;
+        Ok(match (places.namespace, curie::split(id)) {
+            (Some(column), _) => {
+                let found = record.field(column).trim();
+                if found.is_empty() {
+                    return Err(wrong(column, "namespace"));
+                }
+                let prefix = namespaces.get(found).cloned().unwrap_or_else(|| found.replace(' ', "_"));
+                Curie { prefix: &prefix, id }.key()
+            }
+            (None, Some(Curie { prefix, id })) if namespaces.contains_key(prefix) => {
+                Curie { prefix: &namespaces[prefix], id }.key()
+            }
+            _ => format!("{}:{id}", self.source),
+        })
+    }
+
+    /// Takes what a row says of a thing.
+    fn describe(&mut self, record: &Record<'_>, places: Places) -> Result<(), ReadError> {
+        let key = self.key(record, places)?;
+        if !self.said.contains_key(&key) {
+            self.order.push(key.clone());
+        }
+        let said = self.said.entry(key).or_default();
+        let value =
+            |column: Option<usize>| column.map(|at| record.field(at).trim()).filter(|text| !text.is_empty());
+        if let Some(name) = value(places.name) {
+            match &said.name {
+                None => said.name = Some(name.to_owned()),
+                Some(known) if known != name => {
+                    said.others.insert(name.to_owned());
+                }
+                Some(_) => {}
+            }
+        }
+        if let (None, Some(kind)) = (&said.kind, value(places.kind)) {
+            said.kind = Some(kind.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Hands on each row of a table whose columns `find` has found.
+fn each<'f, C: Used>(
+    file: &'f Reopened<'_>,
+    layout: Layout,
+    find: impl FnOnce(&mut Records<'f, BufReader<super::files::Bytes<'f>>>) -> Result<C, ReadError>,
+    mut take: impl FnMut(&C, &Record<'_>) -> Result<(), ReadError>,
+) -> Result<Tally, ReadError> {
+    let opened = (file.open)().map_err(|error| unopened(&file.label, &error))?;
+    let mut records = Records::new(BufReader::new(opened), &file.label, layout.shape())?;
+    let columns = find(&mut records)?;
+    while let Some(record) = records.next_record()? {
+        take(&columns, &record)?;
+    }
+    let mut tally = Tally::new(&file.label, &[]);
+    records.account(&mut tally);
+    tally.columns_not_used = records.unused(&columns.used());
+    Ok(tally)
+}
+
+/// Where the columns of edges are.
+struct Columns {
+    subject: Places,
+    object: Places,
+    relation: Option<usize>,
+    text: Option<usize>,
+}
+
+impl Columns {
+    fn find<R: std::io::BufRead>(options: &Options, records: &mut Records<'_, R>) -> Result<Self, ReadError> {
+        let (subject, object) =
+            (Places::new(&options.subject, records)?, Places::new(&options.object, records)?);
+        let Relation { column, text, .. } = &options.relation;
+        let relation = column.as_ref().map(|column| records.column(column, "relation")).transpose()?;
+        let text = text.as_ref().map(|column| records.column(column, "relation's words")).transpose()?;
+        Ok(Self { subject, object, relation, text })
+    }
+}
+
+/// Reads the files into `builder`, as the source `name`.
+///
+/// # Errors
+/// When a file is damaged or of another layout; `builder` then holds a part of it.
+pub fn read(
+    lists: &Lists<'_>,
+    name: &str,
+    options: &Options,
+    builder: &mut Builder,
+) -> Result<SourceReport, ReadError> {
+    for [one, other] in &options.inverses {
+        builder.declare_inverse(one, other);
+    }
+    let mut things = Things { source: name, options, said: HashMap::new(), order: Vec::new() };
+    let mut supporting = Vec::new();
+    for (file, nodes) in lists.nodes.iter().zip(&options.nodes) {
+        let mut rows = 0;
+        let mut tally = each(
+            file,
+            nodes.layout,
+            |records| Places::new(&nodes.columns, records),
+            |places, record| {
+                rows += 1;
+                things.describe(record, *places)
+            },
+        )?;
+        (0..rows).for_each(|_| tally.keep());
+        supporting.push(tally);
+    }
+    for file in &lists.edges {
+        each(
+            file,
+            options.layout,
+            |records| Columns::find(options, records),
+            |columns, record| {
+                things.describe(record, columns.subject)?;
+                things.describe(record, columns.object)
+            },
+        )?;
+    }
+    let synonyms = [Scope::Exact].into();
+    let label = lists.edges.first().map(|file| file.label.clone()).unwrap_or_default();
+    let listed = Listed { name: "things", reasons: &[] };
+    let mut ontology = Ontology::new(name, options.taken(&synonyms), &label, listed, builder);
+    for (at, key) in (1..).zip(std::mem::take(&mut things.order)) {
+        let said = things.said.remove(&key).unwrap_or_default();
+        // Keys are there once.
+        let _ = ontology.term(term(key, said), at);
+    }
+    ontology.settle();
+    let mut report = state(lists, &things, ontology)?;
+    report.funnel.supporting.extend(supporting);
+    Ok(report)
+}
+
+fn term(key: String, said: Said) -> Term {
+    let Said { name, others, kind } = said;
+    let types = kind.into_iter().map(|name| SemanticType { code: None, name });
+    let synonyms = others.into_iter().map(|text| Synonym { text, scope: Scope::Exact });
+    Term { key, name, types: types.collect(), synonyms: synonyms.collect(), ..Term::default() }
+}
+
+/// States the rows of all edges.
+fn state(
+    lists: &Lists<'_>,
+    things: &Things<'_>,
+    mut ontology: Ontology<'_, '_>,
+) -> Result<SourceReport, ReadError> {
+    let options = things.options;
+    let (mut worded, mut all) = (BTreeSet::new(), Tally::new(&lists.edges[0].label, &[]));
+    for file in &lists.edges {
+        let tally = each(
+            file,
+            options.layout,
+            |records| Columns::find(options, records),
+            |columns, record| {
+                let [subject, object] =
+                    [things.key(record, columns.subject)?, things.key(record, columns.object)?];
+                let relation = match (columns.relation, &options.relation.is) {
+                    (Some(column), _) => record.field(column).trim(),
+                    (None, is) => is.as_deref().unwrap_or_default(),
+                };
+                if relation.is_empty() {
+                    let place = record.place(columns.relation.map(|column| (column, "relation")));
+                    return Err(ReadError::text(place, relation, "a relation", REMEDY));
+                }
+                let words =
+                    columns.text.map(|column| record.field(column).trim()).filter(|text| !text.is_empty());
+                if let Some(text) = words
+                    && !worded.contains(relation)
+                {
+                    let wording = Wording { text: Some(text.to_owned()), inverses: BTreeSet::new() };
+                    ontology.word(relation, wording);
+                    worded.insert(relation.to_owned());
+                }
+                ontology.row(&subject, &Link { relation: relation.to_owned(), object })
+            },
+        )?;
+        for column in tally.columns_not_used {
+            if !all.columns_not_used.contains(&column) {
+                all.columns_not_used.push(column);
+            }
+        }
+        all.lines += tally.lines;
+        all.bytes += tally.bytes;
+        for (reason, rows) in tally.dropped {
+            (0..rows).for_each(|_| ontology.leave_out_row(reason));
+        }
+    }
+    let mut report = ontology.finish(all.lines, all.bytes)?;
+    report.funnel.triples.columns_not_used = all.columns_not_used;
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! What a config says of edge lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::setting::InvalidSetting;
+use base::share::Share;
+use serde::{Deserialize, Serialize};
+
+use crate::source::check_level;
+use crate::source::files::Location;
+use crate::source::kgx::Xref;
+use crate::source::ontology::{Obsolete, Scope, Taken};
+use crate::source::separated::{Column, FirstLine, Quotes, Separator, Shape};
+
+/// Edge lists: where they lie and which of their columns say what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// The files, which all have the same layout; they may be packed (`.gz`).
+    #[serde(skip_serializing)]
+    pub files: Vec<Location>,
+    /// How the files are laid out.
+    #[serde(default)]
+    pub layout: Layout,
+    /// Where a row names its subject.
+    pub subject: End,
+    /// Where a row names its relation, or which one all rows state.
+    pub relation: Relation,
+    /// Where a row names its object.
+    pub object: End,
+    /// Tables of nodes, whose names and types go before those in the edges.
+    #[serde(default)]
+    pub nodes: Vec<Nodes>,
+    /// Namespaces of keys, by what a column of namespaces says, or by the prefixes of ids where there is no such column:
+    /// `{ NCBI = "ncbigene", MONDO = "mondo" }`. A namespace that is not listed is itself, in lower case; an id with another prefix, or none, belongs to
+    /// this source alone.
+    #[serde(default)]
+    pub namespaces: BTreeMap<String, String>,
+    /// The relations to keep. Without it, all of them.
+    pub relations: Option<BTreeSet<String>>,
+    /// Pairs of relations that are inverses of each other. A relation paired with itself is symmetric.
+    ///
+    /// Source: ours: because nothing in an edge says which relations are inverse.
+    #[serde(default)]
+    pub inverses: Vec<[String; 2]>,
+    /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
+    /// no level.
+    pub level: Option<u8>,
+    /// The share of things in triples that may have no name and then go by their keys, 0 to 1.
+    ///
+    /// Source: ours: because a missing name is more often a wrong layout than a nameless thing.
+    #[serde(default)]
+    pub max_untexted: Share,
+}
+
+/// How a table is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Layout {
+    /// The character between columns.
+    ///
+    /// Source: ours: a comma is what PrimeKG and most lists with names have.
+    pub separator: Separator,
+    /// What double quotes around a field mean. Default: `double` for commas and semicolons; with tabs and pipes, a quoted field is an
+    /// error.
+    pub quotes: Option<Quotes>,
+    /// Whether the first line has the names of the columns or is a row of data.
+    ///
+    /// Source: ours: names say which column is what, so nothing is guessed.
+    pub first_line: FirstLine,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self { separator: Separator::Comma, quotes: None, first_line: FirstLine::Names }
+    }
+}
+
+impl Layout {
+    pub(super) fn shape(self) -> Shape {
+        Shape { separator: self.separator, quotes: self.quotes, first_line: self.first_line }
+    }
+}
+
+/// The columns of a subject, an object or a node: names, or positions from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// The column of its id.
+    pub id: Column,
+    /// The column of its name. Without it, names come from the tables of nodes.
+    pub name: Option<Column>,
+    /// The column of its type.
+    #[serde(rename = "type")]
+    pub kind: Option<Column>,
+    /// The column of its id's namespace.
+    pub namespace: Option<Column>,
+}
+
+/// Where the relation stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Relation {
+    /// The column of the relation; or else `is`.
+    pub column: Option<Column>,
+    /// The relation that every row states; or else `column`.
+    pub is: Option<String>,
+    /// The column of its words. Without it, they are the relation's own with blanks for `_`.
+    pub text: Option<Column>,
+}
+
+/// A table of nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nodes {
+    /// Location of the file; it may be packed (`.gz`).
+    #[serde(skip_serializing)]
+    pub path: Location,
+    /// How the file is laid out.
+    #[serde(default)]
+    pub layout: Layout,
+    /// Where a row names the node.
+    pub columns: End,
+}
+
+impl Options {
+    pub(super) fn taken<'o>(&'o self, synonyms: &'o BTreeSet<Scope>) -> Taken<'o> {
+        Taken {
+            relations: self.relations.as_ref(),
+            synonyms,
+            xref: Xref::Ignore,
+            obsolete: Obsolete::Drop,
+            level: self.level,
+            max_untexted: self.max_untexted,
+        }
+    }
+
+    pub(super) fn check_all(&self, name: &str) -> Result<(), InvalidSetting> {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        if name.is_empty() || !name.chars().all(fits) {
+            let expected = "small letters, digits, _ and -; rename it";
+            return Err(InvalidSetting::new("", format!("a source called {name:?}"), expected));
+        }
+        if self.files.is_empty() {
+            return Err(InvalidSetting::new("files", "empty", "at least one file"));
+        }
+        if self.relations.as_ref().is_some_and(BTreeSet::is_empty) {
+            return Err(InvalidSetting::new("relations", "[], which keeps nothing", "one name at least"));
+        }
+        let Relation { column, is, text } = &self.relation;
+        match (column, is, text) {
+            (Some(_), None, _) => {}
+            (None, Some(is), None) if !is.trim().is_empty() => {}
+            (None, Some(_), None) => return Err(InvalidSetting::new("relation.is", "empty", "a relation")),
+            (None, Some(_), Some(_)) => {
+                return Err(InvalidSetting::new("relation.text", "given", "left out: `is` has the words"));
+            }
+            _ => {
+                let found =
+                    if column.is_some() { "both `column` and `is`" } else { "neither `column` nor `is`" };
+                return Err(InvalidSetting::new("relation", found, "one of the two"));
+            }
+        }
+        let ends = [("subject", &self.subject, self.layout), ("object", &self.object, self.layout)];
+        for (key, end, layout) in ends {
+            end.check(key, layout)?;
+        }
+        for (number, nodes) in self.nodes.iter().enumerate() {
+            nodes.columns.check(&format!("nodes.{number}.columns"), nodes.layout)?;
+        }
+        check_level("level", self.level)
+    }
+}
+
+impl End {
+    fn check(&self, key: &str, layout: Layout) -> Result<(), InvalidSetting> {
+        let columns = [
+            ("id", Some(&self.id)),
+            ("name", self.name.as_ref()),
+            ("type", self.kind.as_ref()),
+            ("namespace", self.namespace.as_ref()),
+        ];
+        for (name, column) in columns.into_iter().filter_map(|(name, column)| Some((name, column?))) {
+            if let (Column::Name(found), FirstLine::Row) = (column, layout.first_line) {
+                let expected = "its position from 1, for `first_line = \"row\"` says that no line has names";
+                return Err(InvalidSetting::new(format!("{key}.{name}"), format!("{found:?}"), expected));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Rows as PrimeKG has them, and lists with a table of nodes.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::canon::{Canon, Policy, merge};
+
+const PRIME: &str = "relation,display_relation,x_index,x_id,x_type,x_name,x_source,y_index,y_id,y_type,y_name,y_source\n\
+    indication,indication,0,DB00945,drug,Aspirin,DrugBank,1,5148,disease,\"fever, high\",MONDO\n\
+    protein_protein,ppi,2,9796,gene/protein,PHYHIP,NCBI,3,7918,gene/protein,GPANK1,NCBI\n\
+    protein_protein,ppi,3,7918,gene/protein,GPANK1,NCBI,2,9796,gene/protein,PHYHIP,NCBI\n\
+    \n\
+    indication,indication,0,DB00945,drug,Acetylsalicylic acid,DrugBank,4,1,disease,pain,MONDO\n";
+
+fn prime() -> Value {
+    let end = |x: &str| json!({"id": format!("{x}_id"), "name": format!("{x}_name"), "type": format!("{x}_type"), "namespace": format!("{x}_source")});
+    json!({"files": ["kg.csv"], "subject": end("x"), "object": end("y"),
+           "relation": {"column": "relation", "text": "display_relation"},
+           "namespaces": {"NCBI": "ncbigene"}, "inverses": [["protein_protein", "protein_protein"]]})
+}
+
+fn parse(edges: &str, nodes: &[&str], options: Value) -> Result<(SourceReport, Canon), String> {
+    let options: Options = serde_json::from_value(options).map_err(|e| e.to_string())?;
+    options.check("mine").map_err(|e| e.to_string())?;
+    let file = |name: &str, text: &str| {
+        let bytes: &'static [u8] = Box::leak(text.as_bytes().to_vec().into_boxed_slice());
+        Reopened { label: PathBuf::from(name), open: Box::new(move || Ok(Box::new(bytes))) }
+    };
+    let lists = Lists {
+        edges: vec![file("kg.csv", edges)],
+        nodes: nodes.iter().map(|text| file("nodes.csv", text)).collect(),
+    };
+    let mut builder = Builder::new();
+    let report = read(&lists, "mine", &options, &mut builder).map_err(|e| e.to_string())?;
+    Ok((report, merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
+}
+
+fn triples(canon: &Canon) -> Vec<String> {
+    let graph = canon.graph().unwrap();
+    let of = |id: crate::table::EntityId| {
+        let entity = &graph.entities()[id.index()];
+        format!("{}={}", entity.key, entity.text)
+    };
+    let relation = |id: crate::table::RelationId| graph.relations()[id.index()].text.clone();
+    graph
+        .triples()
+        .iter()
+        .map(|t| format!("{} {} {}", of(t.subject), relation(t.relation), of(t.object)))
+        .collect()
+}
+
+#[test]
+fn rows_of_primekg_name_and_type_their_ends() {
+    let (report, canon) = parse(PRIME, &[], prime()).unwrap();
+    let expected = [
+        "drugbank:DB00945=Aspirin indication mondo:1=pain",
+        "drugbank:DB00945=Aspirin indication mondo:5148=fever, high",
+        "ncbigene:7918=GPANK1 ppi ncbigene:9796=PHYHIP",
+    ];
+    assert_eq!(triples(&canon), expected);
+    let graph = canon.graph().unwrap();
+    assert_eq!(graph.entities()[0].types, [SemanticType { code: None, name: "drug".to_owned() }]);
+    let rows = &report.funnel.triples;
+    assert_eq!((rows.read, rows.kept, rows.dropped["blank_lines"]), (5, 4, 1));
+    assert_eq!(
+        (rows.bytes, &rows.columns_not_used[..]),
+        (PRIME.len() as u64, &["x_index".to_owned(), "y_index".to_owned()][..])
+    );
+    let texts = &report.funnel.supporting[1];
+    assert_eq!(texts.kept, 6, "five names, and another one of aspirin");
+}
+
+#[test]
+fn names_come_from_a_table_of_nodes_and_one_relation_may_be_that_of_all_rows() {
+    let nodes = "code;label;kind\nUMLS:C1;Fever;Sign\n7;Cough;Sign\n9;Unused;Sign\n";
+    let options = json!({
+        "files": ["e.tsv"], "layout": {"separator": "tab", "first_line": "row"},
+        "subject": {"id": 1}, "object": {"id": 2}, "relation": {"is": "occurs_with"},
+        "namespaces": {"UMLS": "umls"},
+        "nodes": [{"path": "n", "layout": {"separator": "semicolon"}, "columns": {"id": "code", "name": "label", "type": "kind"}}],
+    });
+    let (report, canon) = parse("UMLS:C1\t7\n7\tUMLS:C1\n", &[nodes], options.clone()).unwrap();
+    assert_eq!(
+        triples(&canon),
+        ["mine:7=Cough occurs with umls:C1=Fever", "umls:C1=Fever occurs with mine:7=Cough"]
+    );
+    let table = report.funnel.supporting.iter().find(|of| of.file == "nodes.csv").unwrap();
+    assert_eq!((table.read, table.kept), (3, 3));
+    // A thing that no table names is not called by its id in silence.
+    let (report, canon) = parse("UMLS:C1\t8\n", &[nodes], options).unwrap();
+    let error = report.naming.unwrap().settle(&canon).unwrap_err().to_string();
+    assert!(error.contains("1 of 4 entities have no text"), "{error}");
+}
+
+#[test]
+fn settings_and_rows_that_cannot_be_are_refused() {
+    let with = |key: &str, value: Value| {
+        let mut options = prime();
+        options[key] = value;
+        options
+    };
+    for (options, found) in [
+        (with("relation", json!({})), "relation is neither `column` nor `is`"),
+        (with("relation", json!({"column": 1, "is": "x"})), "relation is both `column` and `is`"),
+        (with("files", json!([])), "files is empty"),
+        (with("subject", json!({"id": "x"})), "a column named \"x\""),
+        (with("layout", json!({"first_line": "row"})), "subject.id is \"x_id\", expected its position"),
+    ] {
+        let error = parse(PRIME, &[], options).unwrap_err();
+        assert!(error.contains(found), "{found}: {error}");
+    }
+    for (text, found) in [
+        (PRIME.replacen("DB00945", "", 1), "kg.csv: line 2, column 4 (id): found \"\", expected a value"),
+        (PRIME.replacen("protein_protein", " ", 1), "line 3, column 1 (relation)"),
+        (PRIME.replacen(",MONDO", ",", 1), "line 2, column 12 (namespace)"),
+        (PRIME.replacen("indication,indication,0", "indication,0", 1), "11 columns, expected 12"),
+    ] {
+        let error = parse(&text, &[], prime()).unwrap_err();
+        assert!(error.contains(found), "{found}: {error}");
+    }
+}

@@ -1,0 +1,237 @@
+//! KGX as JSON lines (`nodes.jsonl`, `edges.jsonl`) or as one document (`{"nodes": [...], "edges": [...]}`): turned into rows of its tables while it is read.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use base::bom::Unmarked;
+use base::funnel::Tally;
+use base::line::Lines;
+use base::read::{Location, ReadError};
+use serde_json::{Map, Value};
+
+use crate::source::files::{Counted, Input};
+
+/// What to do about a record that is none.
+const REMEDY: &str = "fix the record, or write the file anew with kgx";
+
+/// What a file's name says that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Table,
+    Lines,
+    Document,
+}
+
+impl Kind {
+    pub(super) fn of(file: &Path) -> Self {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        match name.rsplit_once('.').map(|(_, ending)| ending) {
+            Some("jsonl" | "ndjson") => Self::Lines,
+            Some("json") => Self::Document,
+            _ => Self::Table,
+        }
+    }
+}
+
+/// Which list of a graph is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct List<'c> {
+    /// Its key in a document.
+    pub(super) key: &'static str,
+    /// The columns of its table; of a pair the second stands in where the first is missing.
+    pub(super) columns: &'c [(&'c str, Option<&'c str>)],
+}
+
+/// Reads a file by `read`, which takes it for a table, and gives `tally` what the file has.
+pub(super) fn read<R: BufRead, T>(
+    file: Input<R>,
+    list: List<'_>,
+    read: impl FnOnce(Input<Box<dyn BufRead + '_>>) -> Result<T, ReadError>,
+    tally: impl FnOnce(&mut T) -> &mut Tally,
+) -> Result<T, ReadError> {
+    let Input { reader, label } = file;
+    let kind = Kind::of(&label);
+    if kind == Kind::Table {
+        return read(Input::new(Box::new(reader), label));
+    }
+    let mut counted = Counted::new(reader);
+    let records = match kind {
+        Kind::Document => Records::List(document(&mut counted, &label, list.key)?.into_iter()),
+        Kind::Lines | Kind::Table => Records::Lines(Lines::new(BufReader::new(&mut counted), &label)),
+    };
+    let mut turned = Turned {
+        records,
+        list,
+        label: &label,
+        number: 0,
+        text: header(list).into_bytes(),
+        at: 0,
+        unused: BTreeSet::new(),
+        error: None,
+    };
+    let result = read(Input::new(Box::new(BufReader::new(&mut turned)), label.clone()));
+    let Turned { error, unused, number, .. } = turned;
+    let mut done = match (error, result) {
+        (Some(error), _) => return Err(error),
+        (None, Err(error)) => return Err(placed(&error, &label, kind, list.key)),
+        (None, Ok(done)) => done,
+    };
+    let tally = tally(&mut done);
+    tally.bytes = counted.bytes;
+    tally.lines = if kind == Kind::Lines { number } else { counted.lines };
+    tally.columns_not_used = unused.into_iter().collect();
+    Ok(done)
+}
+
+/// The same error, at a record instead of a row of the table that it was turned into.
+fn placed(error: &ReadError, label: &Path, kind: Kind, key: &str) -> ReadError {
+    let Location::Line(place) = error.place() else { return error.clone() };
+    // The names of the columns were the first line.
+    let number = place.line.saturating_sub(1);
+    let unit = if kind == Kind::Lines { "line" } else { key };
+    let field = place.column.map_or_else(String::new, |(_, name)| format!(" ({name})"));
+    let at = format!("{}: {unit} {number}{field}", label.display());
+    ReadError::new(at, error.found(), error.expected(), error.remedy())
+}
+
+/// A list of a document.
+fn document(reader: impl Read, label: &Path, key: &str) -> Result<Vec<Value>, ReadError> {
+    let reader = BufReader::new(Unmarked::new(reader));
+    let mut all: Map<String, Value> = serde_json::from_reader(reader).map_err(|error| {
+        let place = format!("{}: line {}, column {}", label.display(), error.line(), error.column());
+        ReadError::new(place, error.to_string(), "a graph as JSON", REMEDY)
+    })?;
+    match all.remove(key) {
+        Some(Value::Array(list)) => Ok(list),
+        _ => {
+            let expected = "a document {\"nodes\": [...], \"edges\": [...]}";
+            Err(ReadError::new(label, format!("the document has no list {key:?}"), expected, REMEDY))
+        }
+    }
+}
+
+fn header(list: List<'_>) -> String {
+    let names: Vec<&str> = list.columns.iter().map(|(name, _)| *name).collect();
+    names.join("\t") + "\n"
+}
+
+/// The records of a file.
+enum Records<'f, R> {
+    Lines(Lines<'f, R>),
+    List(std::vec::IntoIter<Value>),
+}
+
+/// Records as rows of a table.
+struct Turned<'f, R> {
+    records: Records<'f, R>,
+    list: List<'f>,
+    label: &'f Path,
+    /// Records so far, blank lines included.
+    number: u64,
+    /// The row that is handed on, and how much of it was.
+    text: Vec<u8>,
+    at: usize,
+    unused: BTreeSet<String>,
+    error: Option<ReadError>,
+}
+
+impl<R: BufRead> Turned<'_, R> {
+    /// Goes on to the next row; none at the end.
+    fn advance(&mut self) -> Result<bool, ReadError> {
+        let value = match &mut self.records {
+            Records::List(list) => list.next(),
+            Records::Lines(lines) => match lines.next_line()? {
+                None => None,
+                Some(line) => {
+                    let first = line.place(None).line == 1;
+                    let text = line.text.strip_prefix('\u{feff}').filter(|_| first).unwrap_or(line.text);
+                    if text.trim().is_empty() {
+                        // The table's reader counts it.
+                        Some(Value::Null)
+                    } else {
+                        let parsed = serde_json::from_str(text);
+                        Some(parsed.map_err(|error| {
+                            let found = error.to_string();
+                            ReadError::new(line.place(None), found, "a record as JSON", REMEDY)
+                        })?)
+                    }
+                }
+            },
+        };
+        let Some(value) = value else { return Ok(false) };
+        self.number += 1;
+        let row = match value {
+            Value::Object(record) => self.row(&record)?,
+            Value::Null => String::new(),
+            _ => return Err(self.wrong("", "the record is no object", "{\"id\": ...}")),
+        };
+        self.text.clear();
+        self.text.extend_from_slice(row.as_bytes());
+        self.text.push(b'\n');
+        self.at = 0;
+        Ok(true)
+    }
+
+    fn wrong(&self, field: &str, found: &str, expected: &str) -> ReadError {
+        let unit = if matches!(self.records, Records::Lines(_)) { "line" } else { self.list.key };
+        let field = if field.is_empty() { String::new() } else { format!(" ({field})") };
+        let at = format!("{}: {unit} {}{field}", self.label.display(), self.number);
+        ReadError::new(at, found, expected, REMEDY)
+    }
+
+    fn row(&mut self, record: &Map<String, Value>) -> Result<String, ReadError> {
+        let read =
+            |key: &str| self.list.columns.iter().any(|(name, other)| *name == key || *other == Some(key));
+        let unused: Vec<String> =
+            record.keys().filter(|key| !read(key) && !self.unused.contains(*key)).cloned().collect();
+        self.unused.extend(unused);
+        let mut fields = Vec::with_capacity(self.list.columns.len());
+        for (name, other) in self.list.columns {
+            let first = record.get(*name).filter(|value| !value.is_null());
+            let value = first.or_else(|| record.get((*other)?));
+            fields.push(self.field(name, value)?);
+        }
+        Ok(fields.join("\t"))
+    }
+
+    /// A value as a field; those of a list stand between `|`.
+    fn field(&self, name: &str, value: Option<&Value>) -> Result<String, ReadError> {
+        let plain = |text: &str| text.replace(['\t', '\n', '\r'], " ");
+        match value {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(text)) => Ok(plain(text)),
+            Some(Value::Bool(of)) => Ok(of.to_string()),
+            Some(Value::Number(of)) => Ok(of.to_string()),
+            Some(Value::Array(list)) => {
+                let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+                let texts = texts.ok_or_else(|| self.wrong(name, "found a list of no texts", "texts"))?;
+                if let Some(text) = texts.iter().find(|text| text.contains('|')) {
+                    return Err(self.wrong(name, &format!("found {text:?}"), "values without |"));
+                }
+                Ok(texts.into_iter().map(plain).collect::<Vec<_>>().join("|"))
+            }
+            Some(Value::Object(_)) => Err(self.wrong(name, "found an object", "a text, or a list of texts")),
+        }
+    }
+}
+
+impl<R: BufRead> Read for Turned<'_, R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.text.len() && !out.is_empty() {
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => return Ok(0),
+                Err(error) => {
+                    self.error = Some(error);
+                    return Err(io::Error::other("a record is none"));
+                }
+            }
+        }
+        let read = out.len().min(self.text.len() - self.at);
+        out[..read].copy_from_slice(&self.text[self.at..self.at + read]);
+        self.at += read;
+        Ok(read)
+    }
+}

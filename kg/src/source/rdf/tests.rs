@@ -1,0 +1,109 @@
+//! Small graphs as others publish theirs.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::canon::{Canon, Policy, merge};
+
+const TURTLE: &str = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n\
+    @prefix owl: <http://www.w3.org/2002/07/owl#> .\n@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n\
+    @prefix wd: <http://www.wikidata.org/entity/> .\n@prefix wdt: <http://www.wikidata.org/prop/direct/> .\n\
+    @prefix x: <http://example.org/> .\n\n\
+    wd:Q38933 rdfs:label \"fever\"@en, \"Fieber\"@de ; skos:altLabel \"pyrexia\"@en-GB ;\n\
+    \x20 skos:definition \"a \\\"raised\\\" temperature\"@en ; skos:exactMatch <http://id.nlm.nih.gov/mesh/D005334> ;\n\
+    \x20 wdt:P31 wd:Q169872 ; wdt:P780 wd:Q38933 ; wdt:P1 \"a literal\" ; x:note [ rdfs:label \"blank\" ] ;\n\
+    \x20 a x:ClinicalSign .\n\
+    wd:Q169872 rdfs:label \"symptom\"@en ; skos:prefLabel \"symptom or sign\"@en ; rdfs:subClassOf wd:Q1 , x:nobody .\n\
+    wd:Q1 rdfs:label \"thing\" .\n\
+    wd:P31 rdfs:label \"instance of\"@en .\n\
+    wd:P780 rdfs:label \"symptoms and signs\"@en .\n\
+    x:treats a owl:ObjectProperty ; owl:inverseOf x:isTreatedBy ; rdfs:subPropertyOf x:acts .\n\
+    x:aspirin rdfs:label \"Aspirin\" ; x:treats wd:Q38933 .\n\
+    wd:Q38933 x:isTreatedBy x:aspirin .\n\
+    x:old rdfs:label \"Old\" ; owl:deprecated true ; <http://purl.org/dc/terms/isReplacedBy> x:aspirin ; x:treats wd:Q1 .\n";
+
+fn options() -> Options {
+    serde_json::from_value(serde_json::json!({"files": ["x"], "prefixes": {"x": "http://example.org/"}}))
+        .unwrap()
+}
+
+fn parse(name: &str, text: &str, options: &Options) -> Result<(SourceReport, Canon), String> {
+    let mut builder = Builder::new();
+    let bytes = text.as_bytes();
+    let file = Reopened { label: PathBuf::from(name), open: Box::new(move || Ok(Box::new(bytes))) };
+    let report = read(&[file], "rdf", options, &mut builder).map_err(|e| e.to_string())?;
+    Ok((report, merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
+}
+
+fn triples(canon: &Canon) -> Vec<String> {
+    let graph = canon.graph().unwrap();
+    let text = |id: crate::table::EntityId| graph.entities()[id.index()].text.clone();
+    let relation = |id: crate::table::RelationId| graph.relations()[id.index()].text.clone();
+    let mut found: Vec<String> = graph
+        .triples()
+        .iter()
+        .map(|t| format!("{} {} {}", text(t.subject), relation(t.relation), text(t.object)))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn statements_between_named_things_become_triples_and_all_are_counted() {
+    let (report, canon) = parse("g.ttl", TURTLE, &options()).unwrap();
+    let expected =
+        ["fever instance of symptom or sign", "fever is treated by Aspirin", "symptom or sign is a thing"];
+    assert_eq!(triples(&canon), expected);
+    let graph = canon.graph().unwrap();
+    let fever = graph.entities().iter().find(|entity| entity.text == "fever").unwrap();
+    assert_eq!((fever.key.as_str(), &fever.same_as[..]), ("mesh:D005334", &["wd:Q38933".to_owned()][..]));
+    assert_eq!(fever.types, [SemanticType { code: None, name: "Clinical sign".to_owned() }]);
+    let rows = &report.funnel.triples;
+    // A symptom of itself is kept here, and dropped by the merging.
+    assert_eq!((rows.read, rows.kept), (11, 5));
+    for (reason, count) in [(LITERAL, 1), (BLANK, 1), ("no_node", 1), ("obsolete", 1), (OF_RELATION, 1)] {
+        assert_eq!(rows.dropped.get(reason), Some(&count), "{reason}: {rows:?}");
+    }
+    assert_eq!((rows.bytes, rows.lines), (TURTLE.len() as u64, TURTLE.lines().count() as u64));
+}
+
+#[test]
+fn n_triples_say_the_same_and_names_go_by_predicate_and_language() {
+    let line = |s: &str, p: &str, o: &str| format!("<http://e/{s}> <{p}> {o} .\n");
+    let label = "http://www.w3.org/2000/01/rdf-schema#label";
+    let text = [
+        line("a", label, "\"Alpha\"@fr"),
+        line("a", label, "\"alpha\""),
+        line("a", label, "\"the alpha\"@en-US"),
+        line("b", label, "\"beta\""),
+        line("a", "http://e/linkedTo", "<http://e/b>"),
+    ]
+    .concat();
+    let (_, canon) = parse("g.nt", &text, &options()).unwrap();
+    assert_eq!(triples(&canon), ["the alpha linked to beta"]);
+    let (_, canon) =
+        parse("g.nt", &text, &Options { languages: vec!["fr".to_owned(), String::new()], ..options() })
+            .unwrap();
+    assert_eq!(triples(&canon), ["Alpha linked to beta"]);
+    let asked = |name: &str| Options { relations: Some([name.to_owned()].into()), ..options() };
+    assert_eq!(triples(&parse("g.nt", &text, &asked("http://e/linkedTo")).unwrap().1).len(), 1);
+    let found = parse("g.nt", &text, &asked("x:linkedTo")).unwrap_err();
+    assert!(found.contains("there is no relation \"x:linkedTo\""), "{found}");
+}
+
+#[test]
+fn what_is_no_rdf_is_refused_with_its_place() {
+    for (name, text, found) in [
+        ("g.ttl", TURTLE.replace("@prefix x:", "@prefix y:"), "g.ttl: line 10, column"),
+        ("g.nt", "<http://e/a> <http://e/b> .\n".to_owned(), "g.nt: line 1, column"),
+        ("g.nt", "<a> <http://e/b> <http://e/c> .\n".to_owned(), "g.nt: line 1, column"),
+        ("g.xml", TURTLE.to_owned(), "one that ends in .nt or .ttl"),
+    ] {
+        let error = parse(name, &text, &options()).unwrap_err();
+        assert!(error.contains(found), "{found}: {error}");
+    }
+    let unnamed = "<http://e/a> <http://e/r> <http://e/b> .\n<http://e/b> <http://e/r> <http://e/a> .\n";
+    let (report, canon) = parse("g.nt", unnamed, &options()).unwrap();
+    let error = report.naming.unwrap().settle(&canon).unwrap_err().to_string();
+    assert!(error.contains("2 of 2 entities have no text"), "{error}");
+}
