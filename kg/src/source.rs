@@ -14,6 +14,7 @@ pub mod mesh;
 mod named;
 mod names;
 pub mod naming;
+pub mod neo4j;
 pub mod obo;
 pub mod omop;
 mod ontology;
@@ -160,6 +161,8 @@ sources! {
     /// Edge lists whose rows name and type what they join, such as PrimeKG; NAME, as of `triples`, names the source and the keys of things without a
     /// namespace.
     edges: BTreeMap<String, edges::Options>,
+    /// Graphs as Neo4j takes and gives them in CSV; NAME, as of `triples`, names the source and the keys of nodes without a namespace.
+    neo4j: BTreeMap<String, neo4j::Options>,
     /// Graphs in RDF, as N-Triples or Turtle; NAME names the source.
     rdf: BTreeMap<String, rdf::Options>,
     /// An ontology in OBO format or as OBO Graphs JSON, such as the Gene Ontology.
@@ -182,6 +185,10 @@ sources! {
 
 /// Names that no source of triples may take: their keys have a meaning, or their origins would be mixed up.
 const RESERVED: [&str; 6] = ["umls", "mesh", "name", "hsdn", "rotmensch", "snomed"];
+/// Namespaces that are also those of others; names of ontologies and of graphs with keys of their own make no keys.
+const MEANT: [&str; 5] = ["rxnorm", "icd10cm", "omop", "omim", "doid"];
+/// Kinds of sources whose names are the namespaces of their keys.
+const NAMING: [&str; 3] = ["sources.triples.", "sources.edges.", "sources.neo4j."];
 
 impl Config {
     /// Whether there is a source, and what is said of each can be meant.
@@ -192,7 +199,8 @@ impl Config {
         let mut names = BTreeSet::new();
         for Entry { name, key, source } in self.entries() {
             let is_chosen = key != format!("sources.{name}");
-            if is_chosen && RESERVED.contains(&name) {
+            let makes_keys = NAMING.iter().any(|kind| key.starts_with(kind));
+            if is_chosen && (RESERVED.contains(&name) || (makes_keys && MEANT.contains(&name))) {
                 let found = "the name of another source";
                 return Err(InvalidSetting::new(key, found, "one of your own"));
             }

@@ -294,6 +294,20 @@ fn a_graph_in_json_is_the_ontology_in_obo() {
 }
 
 #[test]
+fn a_reference_that_is_only_related_is_no_identity() {
+    let related = "xref: UMLS_CUI:C1155072 {source=\"MONDO:relatedTo\"}";
+    for (text, keys) in [
+        (GO.replace("xref: UMLS_CUI:C1155072", related), "mesh:D008928"),
+        (GRAPH.replace("{\"val\": \"UMLS_CUI:C1155072\"}", "{\"val\": \"UMLS_CUI:C1155072\", \"meta\": {\"basicPropertyValues\": [{\"pred\": \"x\", \"val\": \"MONDO:relatedTo\"}]}}"), "mesh:D008928"),
+    ] {
+        let (report, canon) = read(&text, &Options::default()).unwrap();
+        assert!(triples(&canon.graph().unwrap()).iter().any(|line| line.contains(keys)));
+        let xrefs = report.funnel.supporting.iter().find(|of| of.file.contains("xrefs")).unwrap();
+        assert_eq!((xrefs.kept, xrefs.dropped["related"]), (1, 1));
+    }
+}
+
+#[test]
 fn a_graph_that_is_none_is_refused_with_its_place() {
     for (text, found) in [
         (GRAPH.replacen("\"lbl\": \"part of\"", "\"lbl\": 5", 1), "data/go.obo: line 5, column"),

@@ -59,6 +59,7 @@ const UNSEEN: [(&str, &[&str]); 4] = [
             "icd10cm",
             "kgx",
             "mesh",
+            "neo4j",
             "obo",
             "omop",
             "ontologies",

@@ -1,7 +1,7 @@
 //! Edge lists whose rows name and type what they join, such as PrimeKG, with tables of nodes beside them where names lie there.
 //!
-//! A thing is known by its id, within the namespace that a column gives it: `x_source` MONDO and `x_id` 5148 are `mondo:5148`. Its first name and type, in
-//! the tables of nodes and then in the edges, are its text and type; other names are synonyms. Files are read twice: names come anywhere.
+//! A thing is known by its id, within the namespace that a column gives it: `x_source` MONDO and `x_id` 5148 are `mondo:5148`. Its first name, in
+//! the tables of nodes and then in the edges, is its text, other names are synonyms, and all its types are kept. Files are read twice: names come anywhere.
 
 mod options;
 
@@ -15,7 +15,7 @@ use base::setting::InvalidSetting;
 pub use self::options::{End, Layout, Nodes, Options, Relation};
 use super::curie::{self, Curie};
 use super::files::{Files, Reopened, Slot, unopened};
-use super::ontology::{Link, Listed, Ontology, Scope, Synonym, Term, Wording};
+use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term, Wording};
 use super::separated::{Column, Record, Records};
 use super::{Source, SourceReport};
 use crate::table::{Builder, SemanticType};
@@ -106,7 +106,7 @@ impl Used for Columns {
 struct Said {
     name: Option<String>,
     others: BTreeSet<String>,
-    kind: Option<String>,
+    kinds: BTreeSet<String>,
 }
 
 /// All things, in the order in which they are first met.
@@ -134,11 +134,11 @@ impl Things<'_> {
                 if found.is_empty() {
                     return Err(wrong(column, "namespace"));
                 }
-                let prefix = namespaces.get(found).cloned().unwrap_or_else(|| found.replace(' ', "_"));
-                Curie { prefix: &prefix, id }.key()
+                let own = found.replace(' ', "_");
+                in_namespace(namespaces.get(found).unwrap_or(&own), id)
             }
             (None, Some(Curie { prefix, id })) if namespaces.contains_key(prefix) => {
-                Curie { prefix: &namespaces[prefix], id }.key()
+                in_namespace(&namespaces[prefix], id)
             }
             _ => format!("{}:{id}", self.source),
         })
@@ -162,11 +162,19 @@ impl Things<'_> {
                 Some(_) => {}
             }
         }
-        if let (None, Some(kind)) = (&said.kind, value(places.kind)) {
-            said.kind = Some(kind.to_owned());
+        if let Some(kind) = value(places.kind).filter(|kind| !said.kinds.contains(*kind)) {
+            said.kinds.insert(kind.to_owned());
         }
         Ok(())
     }
+}
+
+/// The key of an id in a namespace as a config names it: `mondo`, or `mondo:0000000`, whose zeros say how many digits its ids have.
+fn in_namespace(namespace: &str, id: &str) -> String {
+    let (prefix, zeros) = namespace.split_once(':').unwrap_or((namespace, ""));
+    let is_number = id.bytes().all(|b| b.is_ascii_digit());
+    let id = if is_number { format!("{id:0>width$}", width = zeros.len()) } else { id.to_owned() };
+    Curie { prefix, id: &id }.key()
 }
 
 /// Hands on each row of a table whose columns `find` has found.
@@ -249,7 +257,7 @@ pub fn read(
     }
     let synonyms = [Scope::Exact].into();
     let label = lists.edges.first().map(|file| file.label.clone()).unwrap_or_default();
-    let listed = Listed { name: "things", reasons: &[] };
+    let listed = Listed { name: "things", reasons: &[], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, options.taken(&synonyms), &label, listed, builder);
     for (at, key) in (1..).zip(std::mem::take(&mut things.order)) {
         let said = things.said.remove(&key).unwrap_or_default();
@@ -263,8 +271,8 @@ pub fn read(
 }
 
 fn term(key: String, said: Said) -> Term {
-    let Said { name, others, kind } = said;
-    let types = kind.into_iter().map(|name| SemanticType { code: None, name });
+    let Said { name, others, kinds } = said;
+    let types = kinds.into_iter().map(|name| SemanticType { code: None, name });
     let synonyms = others.into_iter().map(|text| Synonym { text, scope: Scope::Exact });
     Term { key, name, types: types.collect(), synonyms: synonyms.collect(), ..Term::default() }
 }
@@ -276,7 +284,7 @@ fn state(
     mut ontology: Ontology<'_, '_>,
 ) -> Result<SourceReport, ReadError> {
     let options = things.options;
-    let (mut worded, mut all) = (BTreeSet::new(), Tally::new(&lists.edges[0].label, &[]));
+    let (mut worded, mut all) = (HashMap::<String, String>::new(), Tally::new(&lists.edges[0].label, &[]));
     for file in &lists.edges {
         let tally = each(
             file,
@@ -295,12 +303,22 @@ fn state(
                 }
                 let words =
                     columns.text.map(|column| record.field(column).trim()).filter(|text| !text.is_empty());
-                if let Some(text) = words
-                    && !worded.contains(relation)
-                {
-                    let wording = Wording { text: Some(text.to_owned()), inverses: BTreeSet::new() };
-                    ontology.word(relation, wording);
-                    worded.insert(relation.to_owned());
+                if let Some(text) = words {
+                    match worded.get(relation) {
+                        Some(known) if known == text => {}
+                        Some(known) => {
+                            let place = record.place(columns.text.map(|column| (column, "relation's words")));
+                            let expected =
+                                format!("{known:?} as before: a relation has the same words in all rows");
+                            let remedy = "name the column with the words as relation.column, or leave relation.text out";
+                            return Err(ReadError::text(place, text, expected, remedy));
+                        }
+                        None => {
+                            let wording = Wording { text: Some(text.to_owned()), inverses: BTreeSet::new() };
+                            ontology.word(relation, wording);
+                            worded.insert(relation.to_owned(), text.to_owned());
+                        }
+                    }
                 }
                 ontology.row(&subject, &Link { relation: relation.to_owned(), object })
             },

@@ -158,6 +158,16 @@ impl<'f> Files<'f> {
         Ok(Input { reader, label: found.label.clone() })
     }
 
+    /// Files that are not parts of one but follow each other, each called by its own name.
+    pub(super) fn each(&self, key: &str) -> Vec<Reopened<'_>> {
+        let paths = self.found.get(key).map_or(&[][..], |found| &found.paths);
+        let one = |path| {
+            let paths = std::slice::from_ref(path);
+            Reopened { label: PathBuf::from(path), open: Box::new(move || chain(paths, self.watch)) }
+        };
+        paths.iter().map(one).collect()
+    }
+
     /// A file of a release, which may be read more than once.
     pub(super) fn release(&self, key: &str) -> Option<Reopened<'_>> {
         let Found { label, paths } = self.found.get(key)?;
@@ -230,14 +240,32 @@ pub fn locate(folder: &Path, name: &str) -> Result<Option<Vec<PathBuf>>, ReadErr
 }
 
 /// The files in a folder whose names begin with `name` and end in `.txt` or `.txt.gz`, in the order of their names. Folders in front of the name
-/// may be left out: all files may lie in `folder` itself.
+/// may be left out: all files may lie in `folder` itself, or in the folder around the last one.
 ///
 /// # Errors
-/// When a folder cannot be listed.
+/// When a folder cannot be listed, or the files are a delta or of two types of release.
 pub fn beginning(folder: &Path, name: &str) -> Result<Option<Vec<PathBuf>>, ReadError> {
-    let below = name.rsplit_once('/').map_or(folder.to_owned(), |(below, _)| folder.join(below));
-    let folder = if below.is_dir() { &below } else { folder };
-    let start = name.rsplit('/').next().unwrap_or(name);
+    let (below, start) = name.rsplit_once('/').unwrap_or(("", name));
+    // `Refset/Content`, `Refset`, the folder itself.
+    for below in Path::new(below).ancestors().map(|below| folder.join(below)).filter(|below| below.is_dir()) {
+        let paths = begun(&below, start)?;
+        let has = |kind: &str| paths.iter().find(|path| path.to_string_lossy().contains(kind));
+        if let Some(delta) = has("Delta") {
+            let found = "the file has changes since another release alone";
+            return Err(ReadError::new(delta, found, "the folder Snapshot or Full", "name one of these"));
+        }
+        if let (Some(full), Some(_)) = (has("Full_").or(has("Full-")), has("Snapshot")) {
+            let found = "files of a full release and of a snapshot lie in one folder";
+            return Err(ReadError::new(full, found, "one of the two", "name one of their folders"));
+        }
+        if !paths.is_empty() {
+            return Ok(Some(paths));
+        }
+    }
+    Ok(None)
+}
+
+fn begun(folder: &Path, start: &str) -> Result<Vec<PathBuf>, ReadError> {
     let unlisted = |error| unopened(folder, &error);
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(unlisted)? {
@@ -251,7 +279,7 @@ pub fn beginning(folder: &Path, name: &str) -> Result<Option<Vec<PathBuf>>, Read
         }
     }
     paths.sort();
-    Ok((!paths.is_empty()).then_some(paths))
+    Ok(paths)
 }
 
 /// The files of a source that lie on this machine, where its options name them. What is named and is not there is told by who opens it.

@@ -17,11 +17,12 @@ use base::bom::Unmarked;
 use base::line::{self, Place};
 use base::read::ReadError;
 use base::setting::InvalidSetting;
+use base::share::Share;
 use serde::{Deserialize, Serialize};
 
 use super::files::{Files, Input, Location, Slot};
 use super::kgx::Xref;
-use super::ontology::{Link, Listed, Obsolete, Ontology, Scope, Synonym, Taken, Term};
+use super::ontology::{Link, Listed, NO_NODE, Obsolete, Ontology, Scope, Synonym, Taken, Term, relation_key};
 use super::xml::{Fault, Scanner, prolog};
 use super::{Source, SourceReport, check_level};
 use crate::table::{Builder, SemanticType};
@@ -41,6 +42,11 @@ pub struct Options {
     /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
     /// no level.
     pub level: Option<u8>,
+    /// The share of codes in triples that may have no description and then go by their keys, 0 to 1.
+    ///
+    /// Source: ours: because a missing description is more often a damaged file than a code without one.
+    #[serde(default)]
+    pub max_untexted: Share,
 }
 
 impl Options {
@@ -88,20 +94,22 @@ pub fn read<R: BufRead>(
         xref: Xref::Ignore,
         obsolete: Obsolete::Drop,
         level: options.level,
-        max_untexted: base::share::Share::default(),
+        max_untexted: options.max_untexted,
+        relation_key,
     };
-    let listed = Listed { name: "codes", reasons: &[] };
+    let listed = Listed { name: "codes", reasons: &[], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, taken, &label, listed, builder);
+    let ends = LineEnds::of(&text);
     let wrong = |Fault { at, found, expected }: Fault| {
-        let place = Place { file: label.clone(), line: line_of(&text, at), column: None };
+        let place = Place { file: label.clone(), line: ends.line(at), column: None };
         ReadError::text(place, &found, expected, REMEDY)
     };
-    Reading { text: &text, label: &label, ontology: &mut ontology, scratch: String::new() }.read().map_err(
-        |stop| match stop {
+    Reading { text: &text, ends: &ends, label: &label, ontology: &mut ontology, scratch: String::new() }
+        .read()
+        .map_err(|stop| match stop {
             Stop::Fault(fault) => wrong(*fault),
             Stop::Error(error) => error,
-        },
-    )?;
+        })?;
     let lines = text.lines().count() as u64;
     ontology.finish(lines, text.len() as u64)
 }
@@ -119,9 +127,18 @@ fn whole<R: BufRead>(reader: R, label: &Path) -> Result<String, ReadError> {
     })
 }
 
-fn line_of(text: &str, at: usize) -> u64 {
-    let before = text.as_bytes().get(..at).unwrap_or(text.trim_end().as_bytes());
-    memchr::memchr_iter(b'\n', before).count() as u64 + 1
+/// Where lines end.
+struct LineEnds(Vec<usize>);
+
+impl LineEnds {
+    fn of(text: &str) -> Self {
+        Self(memchr::memchr_iter(b'\n', text.trim_end().as_bytes()).collect())
+    }
+
+    /// The line of a byte.
+    fn line(&self, at: usize) -> u64 {
+        self.0.partition_point(|end| *end < at) as u64 + 1
+    }
 }
 
 /// Why reading ends early.
@@ -165,6 +182,7 @@ impl Level {
 
 struct Reading<'t, 'o, 'x, 'b> {
     text: &'t str,
+    ends: &'t LineEnds,
     label: &'t Path,
     ontology: &'o mut Ontology<'x, 'b>,
     scratch: String,
@@ -241,7 +259,7 @@ impl Reading<'_, '_, '_, '_> {
 
     fn end(&mut self, begun: Begun) -> Result<String, Stop> {
         let Begun { level, at, name, text, synonyms, children } = begun;
-        let line = line_of(self.text, at);
+        let line = self.ends.line(at);
         let place = || Place { file: self.label.to_owned(), line, column: None };
         let name = name.trim();
         if name.is_empty() || name.contains(char::is_whitespace) {
@@ -305,7 +323,8 @@ mod tests {
 
     fn parse(text: &str, synonyms: &[Scope]) -> Result<(SourceReport, Canon), String> {
         let synonyms = synonyms.iter().copied().collect();
-        let options = Options { path: Location::default(), synonyms, level: None };
+        let options =
+            Options { path: Location::default(), synonyms, level: None, max_untexted: Share::default() };
         let mut builder = Builder::new();
         let file = Input::new(text.as_bytes(), "icd10cm_tabular_2026.xml");
         let report = read(file, "icd10cm", &options, &mut builder).map_err(|e| e.to_string())?;

@@ -123,7 +123,7 @@ pub struct Stated {
     pub naming: Naming,
 }
 
-/// The keys of nodes and of edges that are read.
+/// The keys of nodes, the last of which is read if it is asked for, and of edges.
 const NODES: [(&str, Option<&str>); 8] = [
     ("id", None),
     ("category", None),
@@ -158,13 +158,14 @@ pub fn read<R: BufRead>(
     for [one, other] in &options.inverses {
         builder.declare_inverse(one, other);
     }
-    let nodes = json::List { key: "nodes", columns: &NODES };
+    let xref = if options.xref == Xref::SameAs { NODES.len() } else { NODES.len() - 1 };
+    let nodes = json::List { key: "nodes", columns: &NODES[..xref], needed: None };
     let nodes =
         json::read(files.nodes, nodes, |file| Nodes::read(file, name, options), |nodes| &mut nodes.tally)?;
     let weight = options.weight.iter().map(|name| (name.as_str(), None));
     let columns: Vec<_> = EDGES.into_iter().chain(weight).collect();
     let label = files.edges.label.clone();
-    let list = json::List { key: "edges", columns: &columns };
+    let list = json::List { key: "edges", columns: &columns, needed: options.weight.as_deref() };
     let read = |file: Input<Box<dyn BufRead + '_>>| {
         let mut edges = Edges::new(name, options, nodes, &label);
         edges.read(file, builder)?;
@@ -624,7 +625,7 @@ mod tests {
             );
             assert_eq!(
                 stated.funnel.supporting[0].columns_not_used,
-                ["provided_by", "xref"].map(str::to_owned)[..1]
+                ["provided_by", "xref"].map(str::to_owned)
             );
         }
     }
@@ -638,11 +639,6 @@ mod tests {
                 broken(&nodes, "\"Aspirin\"", "{}"),
                 edges.clone(),
                 "nodes.jsonl: line 1 (name): found an object, expected a text",
-            ),
-            (
-                broken(&nodes, "\"ASA\"", "\"A|SA\""),
-                edges.clone(),
-                "nodes.jsonl: line 1 (synonym): found \"A|SA\"",
             ),
             (
                 broken(&nodes, "MONDO:1", "MONDO"),
@@ -660,9 +656,28 @@ mod tests {
             let error = parse_named(["nodes.jsonl", "edges.jsonl"], [&nodes, &edges]).unwrap_err();
             assert!(error.contains(found), "{found}: {error}");
         }
+        let error =
+            parse_named(["nodes.jsonl", "edges.jsonl"], [&nodes, &edges.replace("\"score\"", "\"scroe\"")])
+                .unwrap_err();
+        assert!(error.contains("edges.jsonl: no record has the key \"score\""), "{error}");
+        let error =
+            parse_named(["nodes.jsonl", "edges.jsonl"], [&nodes, "{\"source\": \"A:1\"}\n"]).unwrap_err();
+        assert!(
+            error.contains("edges.jsonl: line 1: the record has none of the keys that are read"),
+            "{error}"
+        );
+        let twice = nodes.lines().next().unwrap().replace("Aspirin", "Other") + "\n";
+        let error =
+            parse_named(["nodes.jsonl", "edges.jsonl"], [&format!("{nodes}{twice}"), &edges]).unwrap_err();
+        assert!(
+            error.contains(
+                "nodes.jsonl: line 6 (id): the node chebi:15365 stands in line 1 with other fields"
+            ),
+            "{error}"
+        );
         let error = parse_named(["graph.json"; 2], ["{\"nodes\": []}"; 2]).unwrap_err();
         assert!(error.contains("graph.json: the document has no list \"edges\""), "{error}");
         let error = parse_named(["graph.json"; 2], ["{\"nodes\": [3], \"edges\": []}"; 2]).unwrap_err();
-        assert!(error.contains("graph.json: nodes 1: the record is no object"), "{error}");
+        assert!(error.contains("graph.json: line 1, column 13"), "{error}");
     }
 }

@@ -15,6 +15,7 @@
 
 mod graphs;
 mod line;
+mod stanza;
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
@@ -30,10 +31,10 @@ use serde::{Deserialize, Serialize};
 use self::line::Tagged;
 use super::files::{Files, Input, Location, Slot};
 use super::kgx::Xref;
-use super::ontology::{self, Link, Listed, Ontology, Synonym, Taken, Term, Wording};
+use super::ontology::{Link, Listed, NO_NODE, Ontology, Synonym, Taken, Term, Wording, relation_key};
 pub use super::ontology::{Obsolete, Scope};
-use super::{Source, SourceReport, check_level, curie};
-use crate::table::{Builder, SemanticType};
+use super::{Source, SourceReport, check_level};
+use crate::table::Builder;
 
 /// An ontology: where it lies and what is taken of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -93,6 +94,7 @@ impl Options {
             obsolete: self.obsolete,
             level: self.level,
             max_untexted: self.max_untexted,
+            relation_key,
         }
     }
 
@@ -122,6 +124,9 @@ impl Source for Options {
     }
 }
 
+/// What the source of a reference says where it is no identity: Mondo's words, and those of Orphanet's alignments.
+const RELATED: [&str; 5] = ["relatedTo", "ntbt", "btnt", "broadMatch", "narrowMatch"];
+
 /// Stanzas that are neither terms nor relations.
 const OTHER_STANZA: &str = "other_stanza";
 
@@ -145,6 +150,8 @@ struct Stanza {
     namespace: Option<String>,
     synonyms: Vec<Synonym>,
     xrefs: Vec<String>,
+    /// References that say themselves that they are wider, narrower or related.
+    related: u64,
     alt_ids: Vec<String>,
     replaced_by: Vec<String>,
     links: Vec<Link>,
@@ -181,6 +188,7 @@ impl Stanza {
             namespace: None,
             synonyms: Vec::new(),
             xrefs: Vec::new(),
+            related: 0,
             alt_ids: Vec::new(),
             replaced_by: Vec::new(),
             links: Vec::new(),
@@ -207,6 +215,7 @@ impl Stanza {
             "def" => only(&mut self.definition, line.quoted()?.text)?,
             "synonym" => self.synonyms.push(synonym(line)?),
             // A description may stand behind it.
+            "xref" if line.has_modifier(&RELATED) => self.related += 1,
             "xref" => self.xrefs.extend(line.plain()?.split_whitespace().next().map(str::to_owned)),
             "alt_id" => self.alt_ids.extend(line.words::<1>("an id")?),
             "replaced_by" => self.replaced_by.extend(line.words::<1>("an id")?),
@@ -223,65 +232,6 @@ impl Stanza {
             "is_obsolete" => self.is_obsolete = line.is_true()?,
             _ => {}
         }
-        Ok(())
-    }
-}
-
-impl Stanza {
-    /// The line that it begins with.
-    fn line(&self) -> u64 {
-        if let At::Line(place) = &self.place { place.line } else { 0 }
-    }
-
-    /// Hands it to `ontology`; `at` is where it stands.
-    fn give(self, at: u64, header: &Header, ontology: &mut Ontology<'_, '_>) -> Result<(), ReadError> {
-        let Some(id) = self.id else {
-            if self.kind == Kind::Other {
-                ontology.leave_out(OTHER_STANZA);
-                return Ok(());
-            }
-            let found = "the stanza has no id";
-            return Err(ReadError::new(self.place, found, "a line `id: ID` in each", "fix the stanza"));
-        };
-        match self.kind {
-            Kind::Term => {}
-            Kind::Typedef => {
-                let mut inverses: BTreeSet<String> = self.inverses.into_iter().collect();
-                inverses.extend(self.is_symmetric.then(|| id.clone()));
-                ontology.keep_stanza();
-                ontology.word(&id, Wording { text: self.name, inverses });
-                return Ok(());
-            }
-            Kind::Other => {
-                ontology.leave_out(OTHER_STANZA);
-                return Ok(());
-            }
-        }
-        let place = self.place;
-        let keys = |ids: &[String]| ids.iter().map(|id| ontology::key(id, &place)).collect::<Result<_, _>>();
-        let types = self.namespace.as_ref().or(header.namespace.as_ref()).into_iter();
-        let key = ontology::key(&id, &place)?;
-        let objects = self.links.into_iter().map(|Link { relation, object }| {
-            let object = curie::split(&object).map_or(object.clone(), curie::Curie::key);
-            Link { relation, object }
-        });
-        let links = objects.collect();
-        let term = Term {
-            key: key.clone(),
-            name: self.name,
-            definition: self.definition,
-            types: types.map(|name| SemanticType { code: None, name: name.clone() }).collect(),
-            synonyms: self.synonyms,
-            xrefs: self.xrefs,
-            alternatives: keys(&self.alt_ids)?,
-            replaced_by: keys(&self.replaced_by)?,
-            is_obsolete: self.is_obsolete,
-        };
-        ontology.term(term, at).map_err(|before| {
-            let found = format!("{key} stands in {} {before}, too", header.unit());
-            ReadError::new(place, found, "a term once", "remove one of the two")
-        })?;
-        ontology.links(&key, links);
         Ok(())
     }
 }
@@ -338,11 +288,11 @@ pub fn read<R: BufRead>(
     builder: &mut Builder,
 ) -> Result<SourceReport, ReadError> {
     let Input { mut reader, label } = file;
-    let listed = Listed { name: "stanzas", reasons: &[OTHER_STANZA] };
+    let listed = Listed { name: "stanzas", reasons: &[OTHER_STANZA], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, options.taken(), &label, listed, builder);
     // No line of OBO format begins so.
     let first = reader.fill_buf().map_err(|error| unreadable(&label, &error))?;
-    if first.strip_prefix(BOM).unwrap_or(first).starts_with(b"{") {
+    if first.strip_prefix(BOM).unwrap_or(first).trim_ascii_start().starts_with(b"{") {
         let bytes = graphs::read(reader, &label, &mut ontology)?;
         return ontology.finish(0, bytes);
     }

@@ -20,7 +20,7 @@ use base::setting::InvalidSetting;
 pub use self::options::{Concepts, MapsTo, Options};
 use super::files::{Files, Form, Member, Reopened, Slot};
 use super::named::{Row, each};
-use super::ontology::{Link, Listed, Ontology, Scope, Synonym, Term, Wording};
+use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term, Wording};
 use super::{Source, SourceReport, check_level, curie};
 use crate::table::{Builder, SemanticType};
 
@@ -99,6 +99,15 @@ fn id(row: &Row<'_, '_>, at: usize) -> Result<u32, ReadError> {
     row.field(at).parse().map_err(|_| row.wrong(at, "a concept's number"))
 }
 
+/// Whether a column says that a row is no longer valid. Databases export what is empty in ways of their own.
+fn is_invalid(row: &Row<'_, '_>, at: usize) -> Result<bool, ReadError> {
+    match row.field(at) {
+        "" | "\\N" | "NULL" => Ok(false),
+        "D" | "U" => Ok(true),
+        _ => Err(row.wrong(at, "D, U or nothing")),
+    }
+}
+
 /// The columns of `CONCEPT.csv`.
 const OF_CONCEPTS: [&str; 7] = [
     "concept_id",
@@ -154,7 +163,11 @@ pub fn read(
     }
     identities(&tables.relationships, &mut said)?;
     let synonyms = [Scope::Exact].into();
-    let listed = Listed { name: "concepts", reasons: &[OTHER_VOCABULARY, NOT_STANDARD, SHARED_CODE] };
+    let listed = Listed {
+        name: "concepts",
+        reasons: &[OTHER_VOCABULARY, NOT_STANDARD, SHARED_CODE],
+        stranger: NO_NODE,
+    };
     let label = &tables.relationships.label;
     let mut ontology = Ontology::new(name, options.taken(&synonyms), label, listed, builder);
     concepts(&tables.concepts, options, &numbered, &mut said, &mut ontology)?;
@@ -167,7 +180,7 @@ pub fn read(
     let columns = ["concept_id_1", "concept_id_2", "relationship_id", "invalid_reason"];
     let rows = each(&tables.relationships, &columns, |row| {
         let (one, other, relation) = (id(row, 0)?, id(row, 1)?, slug(row.text(2)?));
-        if !row.field(3).is_empty() {
+        if is_invalid(row, 3)? {
             ontology.leave_out_row(INVALID);
         } else if options.maps_to == MapsTo::SameAs && MAPS.contains(&relation.as_str()) {
             ontology.leave_out_row(IDENTITY);
@@ -178,6 +191,9 @@ pub fn read(
         }
         Ok(())
     })?;
+    for (reason, count) in &rows.dropped {
+        (0..*count).for_each(|_| ontology.leave_out_row(reason));
+    }
     let mut report = ontology.finish(rows.lines, rows.bytes)?;
     report.funnel.triples.columns_not_used = rows.columns_not_used;
     report.funnel.supporting.extend(supporting);
@@ -189,7 +205,7 @@ fn number(file: &Reopened<'_>, options: &Options) -> Result<Numbered, ReadError>
     let mut numbered = Numbered { keys: HashMap::new(), left_out: HashSet::new() };
     let mut holders: HashMap<Box<str>, (u32, bool)> = HashMap::new();
     each(file, &OF_CONCEPTS, |row| {
-        let (number, is_valid) = (id(row, 0)?, row.field(6).is_empty());
+        let (number, is_valid) = (id(row, 0)?, !is_invalid(row, 6)?);
         if reason(row, options)?.is_some() {
             numbered.left_out.insert(number);
             return Ok(());
@@ -249,16 +265,20 @@ fn concepts(
         if options.vocabularies.is_some() {
             met.insert(row.field(3).to_owned());
         }
-        let Said { synonyms, same, replaced_by } = said.remove(&number).unwrap_or_default();
+        let Said { synonyms, same, mut replaced_by } = said.remove(&number).unwrap_or_default();
+        let is_obsolete = is_invalid(row, 6)?;
+        if replaced_by.is_empty() && is_obsolete {
+            replaced_by.clone_from(&same);
+        }
         let name = row.field(1);
         let synonyms = synonyms.into_iter().filter(|text| text != name);
         let term = Term {
             name: Some(name.to_owned()).filter(|name| !name.is_empty()),
             types: vec![SemanticType { code: None, name: row.text(2)?.to_owned() }],
             synonyms: synonyms.map(|text| Synonym { text, scope: Scope::Exact }).collect(),
-            xrefs: same.iter().filter_map(key).filter(|other| *other != own).collect(),
+            means: same.iter().filter_map(key).filter(|other| *other != own).collect(),
             replaced_by: replaced_by.iter().filter_map(key).collect(),
-            is_obsolete: !row.field(6).is_empty(),
+            is_obsolete,
             key: own,
             ..Term::default()
         };
@@ -307,7 +327,7 @@ fn synonyms(
 fn identities(file: &Reopened<'_>, said: &mut HashMap<u32, Said>) -> Result<(), ReadError> {
     let columns = ["concept_id_1", "concept_id_2", "relationship_id", "invalid_reason"];
     each(file, &columns, |row| {
-        if !row.field(3).is_empty() {
+        if is_invalid(row, 3)? {
             return Ok(());
         }
         let (one, other) = (id(row, 0)?, id(row, 1)?);

@@ -1,21 +1,21 @@
 //! What ontologies and terminologies state, whatever their format: its terms are drafted as they come, their rows stated when all terms are known.
 
+mod identity;
 mod term;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use base::funnel::Tally;
 use base::read::ReadError;
 
-use self::term::relation_key;
-pub(super) use self::term::{Link, Listed, Synonym, Taken, Term, Wording, key};
+use self::identity::Identities;
+pub(super) use self::term::{Link, Listed, Synonym, Taken, Term, Wording, key, relation_key};
 pub use self::term::{Obsolete, Scope};
 use super::funnel::Funnel;
 use super::kgx::Xref;
 use super::naming::{Allowed, Naming, Untexted};
-use super::{SourceReport, not_kept, same};
-use crate::canon::crosswalk::namespace;
+use super::{SourceReport, not_kept};
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, Origin, TermKind, TermOrigin};
 
@@ -24,9 +24,7 @@ const NOT_ASKED_FOR: &str = "relation_not_asked_for";
 /// Terms that are no longer used, and their rows and texts.
 pub(super) const OBSOLETE: &str = "obsolete";
 /// Rows of something that is no term.
-const NO_NODE: &str = "no_node";
-/// References that several terms share.
-const SHARED: &str = "of_several_terms";
+pub(super) const NO_NODE: &str = "no_node";
 /// Synonyms of a scope that was not asked for.
 const OTHER_SCOPE: &str = "scope_not_asked_for";
 
@@ -46,12 +44,12 @@ pub(super) struct Ontology<'o, 'b> {
     term_origin: Option<DraftTermOrigin>,
     row_origin: Option<DraftOrigin>,
     untexted: Vec<(DraftEntity, String)>,
-    /// What each term is in the namespaces in which sources meet, as far as its references say.
-    elsewhere: Vec<(String, BTreeSet<String>)>,
-    xrefs: Tally,
+    identities: Identities,
     stanzas: Tally,
     texts: Tally,
     rows: Tally,
+    /// Why rows of what is no term are left out.
+    stranger: &'static str,
     /// Ends of rows that are no terms.
     strangers: [HashSet<String>; 2],
 }
@@ -105,11 +103,11 @@ impl<'o, 'b> Ontology<'o, 'b> {
             term_origin: None,
             row_origin: None,
             untexted: Vec::new(),
-            elsewhere: Vec::new(),
-            xrefs: part("xrefs to other namespaces", &[SHARED]),
+            identities: Identities::new(part("xrefs to other namespaces", &identity::REASONS)),
             stanzas: part(listed.name, &[&[OBSOLETE], listed.reasons].concat()),
             texts: part("texts", &[OBSOLETE, OTHER_SCOPE]),
-            rows: Tally::new(label, &[NOT_ASKED_FOR, OBSOLETE, NO_NODE]),
+            rows: Tally::new(label, &[NOT_ASKED_FOR, OBSOLETE, listed.stranger]),
+            stranger: listed.stranger,
             strangers: Default::default(),
         }
     }
@@ -216,43 +214,18 @@ impl<'o, 'b> Ontology<'o, 'b> {
             builder.term(entity, TermKind::Definition, definition, origin);
             self.texts.keep();
         }
-        if self.taken.xref == Xref::SameAs {
-            let elsewhere: BTreeSet<String> =
-                term.xrefs.iter().filter_map(|xref| same::elsewhere(xref)).collect();
-            if !elsewhere.is_empty() {
-                self.elsewhere.push((key.to_owned(), elsewhere));
-            }
-        }
+        self.identities.note(term, self.taken.xref);
         entity
     }
 
     /// Says what terms are elsewhere and which relations are inverse: all terms are known.
     pub(super) fn settle(&mut self) {
-        self.state_elsewhere();
+        self.identities.state(self.source, self.builder);
         for (id, relation) in &self.relations {
             for inverse in &relation.wording.inverses {
-                self.builder.declare_inverse(&relation_key(id), &relation_key(inverse));
+                self.builder
+                    .declare_inverse(&(self.taken.relation_key)(id), &(self.taken.relation_key)(inverse));
             }
-        }
-    }
-
-    /// Says what terms are elsewhere. A concept that several terms of a namespace refer to is wider than each ("Usher syndrome" of its types): taken as the
-    /// same, it would make one entity of all of them, so it is none of them.
-    fn state_elsewhere(&mut self) {
-        let elsewhere = std::mem::take(&mut self.elsewhere);
-        let mut terms: HashMap<(&str, &str), u32> = HashMap::new();
-        for (key, xrefs) in &elsewhere {
-            for xref in xrefs {
-                *terms.entry((namespace(key), xref.as_str())).or_insert(0) += 1;
-            }
-        }
-        for (key, xrefs) in &elsewhere {
-            let all = xrefs.len();
-            let alone = |xref: &&String| terms.get(&(namespace(key), xref.as_str())) == Some(&1);
-            let xrefs: BTreeSet<String> = xrefs.iter().filter(alone).cloned().collect();
-            self.xrefs.drop_all(SHARED, (all - xrefs.len()) as u64);
-            xrefs.iter().for_each(|_| self.xrefs.keep());
-            same::state(self.source, key, &xrefs, self.builder);
         }
     }
 
@@ -286,12 +259,22 @@ impl<'o, 'b> Ontology<'o, 'b> {
             }
             (false, _) => NOT_ASKED_FOR,
             (true, _) if is_obsolete => OBSOLETE,
-            (true, _) => NO_NODE,
+            (true, _) => self.stranger,
         };
         // That it is there is known even if no row of it is kept.
         self.relations.entry(relation.clone()).or_default();
         self.rows.drop(reason);
         Ok(())
+    }
+
+    /// Counts texts that are not taken.
+    pub(super) fn leave_out_texts(&mut self, reason: &'static str, texts: u64) {
+        self.texts.drop_all(reason, texts);
+    }
+
+    /// Counts a reference that says that two things are related, not the same.
+    pub(super) fn leave_out_xrefs(&mut self, xrefs: u64) {
+        self.identities.tally.drop_all(identity::RELATED, xrefs);
     }
 
     /// Counts a row that is left out before its ends are looked at.
@@ -335,7 +318,7 @@ impl<'o, 'b> Ontology<'o, 'b> {
         let mut relations: BTreeMap<String, u64> = BTreeMap::new();
         for (id, relation) in &self.relations {
             if relation.rows > 0 || asked(&id) {
-                *relations.entry(relation_key(id)).or_insert(0) += relation.rows;
+                *relations.entry((self.taken.relation_key)(id)).or_insert(0) += relation.rows;
             }
         }
         let all = self.terms.values().filter(|term| term.entity.is_some()).count() as u64;
@@ -349,7 +332,7 @@ impl<'o, 'b> Ontology<'o, 'b> {
         let allowed = Allowed { max_untexted: self.taken.max_untexted, ..Allowed::default() };
         let mut supporting = vec![self.stanzas, self.texts];
         if self.taken.xref == Xref::SameAs {
-            supporting.push(self.xrefs);
+            supporting.push(self.identities.tally);
         }
         let funnel =
             Funnel { source: source.clone(), triples: self.rows, supporting, subjects, objects, relations };
@@ -365,10 +348,10 @@ impl<'o, 'b> Ontology<'o, 'b> {
             return draft;
         }
         let inverses = relation.wording.inverses.clone();
-        let draft = self.builder.relation(self.source, &relation_key(id), &self.words(id));
+        let draft = self.builder.relation(self.source, &(self.taken.relation_key)(id), &self.words(id));
         // Merging may turn the statements round into a relation that no row names.
         for inverse in inverses {
-            self.builder.relation(self.source, &relation_key(&inverse), &self.words(&inverse));
+            self.builder.relation(self.source, &(self.taken.relation_key)(&inverse), &self.words(&inverse));
         }
         self.relations.entry(id.to_owned()).or_default().draft = Some(draft);
         draft

@@ -9,7 +9,8 @@
 //! | `owl:deprecated true`; `dcterms:isReplacedBy`, `obo:IAO_0100001` | a term that is left out; what stands in for it |
 //! | `owl:inverseOf`; `rdf:type owl:SymmetricProperty` | which relations are inverse, or their own inverse |
 //!
-//! Other literals and whatever is said of or by blank nodes are dropped and counted. Files are read twice: names come anywhere.
+//! Other literals and whatever is said of or by blank nodes are dropped and counted, as are texts in other languages and statements about what has no
+//! name. Files are read twice: names come anywhere.
 
 mod iris;
 mod options;
@@ -93,8 +94,6 @@ struct Said {
     types: Vec<String>,
     replaced_by: Vec<String>,
     is_deprecated: bool,
-    /// Whether it is one end of a statement between IRIs, or has a name.
-    is_thing: bool,
 }
 
 /// The statements of all files while they are read for names.
@@ -139,12 +138,17 @@ pub fn read(
         totals.lines += read.lines;
         totals.bytes += read.bytes;
     }
-    let asked: Option<BTreeSet<String>> = options
-        .relations
-        .as_ref()
-        .map(|asked| asked.iter().map(|name| reading.relation(&reading.prefixes.iri(name))).collect());
+    let asked: Option<BTreeSet<String>> =
+        options.relations.as_ref().map(|asked| {
+            asked
+                .iter()
+                .map(|name| {
+                    if name == "is_a" { name.clone() } else { reading.relation(&reading.prefixes.iri(name)) }
+                })
+                .collect()
+        });
     let synonyms = [Scope::Exact].into();
-    let listed = Listed { name: "things", reasons: &[SHARED_KEY] };
+    let listed = Listed { name: "things", reasons: &[SHARED_KEY], stranger: "no_name" };
     let label = files.first().map(|file| file.label.clone()).unwrap_or_default();
     let taken = options.taken(asked.as_ref(), &synonyms);
     let mut ontology = Ontology::new(name, taken, &label, listed, builder);
@@ -220,12 +224,10 @@ impl<'o> Reading<'o> {
     fn describe(&mut self, statement: &Statement<'_>) {
         let &Statement { subject: Some(subject), predicate, object } = statement else { return };
         match (self.role(predicate), object) {
-            (Role::Relation, Object::Iri(_)) => self.said(subject).is_thing = true,
             (Role::Name(place), Object::Literal(text, language)) => {
                 let Some(language) = self.language(language) else { return };
                 let said = self.said(subject);
                 let rank = [place, language];
-                said.is_thing = true;
                 match &said.name {
                     Some((_, before)) if *before <= rank => said.synonyms.push(text.to_owned()),
                     _ => {
@@ -279,7 +281,8 @@ impl<'o> Reading<'o> {
         for (at, iri) in (1..).zip(std::mem::take(&mut self.order)) {
             let Some(said) = self.said.remove(&iri) else { continue };
             let relation = self.relation(&iri);
-            if !said.is_thing || self.relations.contains_key(&relation) {
+            // What has no name is nothing to learn from; a relation is none of the things.
+            if said.name.is_none() || self.relations.contains_key(&relation) {
                 continue;
             }
             if ontology.term(self.term(&iri, said, &names), at).is_err() {
@@ -329,6 +332,15 @@ impl<'o> Reading<'o> {
     /// States a statement between two things.
     fn state(&mut self, statement: &Statement<'_>, ontology: &mut Ontology<'_, '_>) -> Result<(), ReadError> {
         let &Statement { subject, predicate, object } = statement;
+        let is_text = matches!(self.role(predicate), Role::Name(_) | Role::Synonym | Role::Definition);
+        match (self.role(predicate), subject, object) {
+            (Role::Relation, ..) => {}
+            (_, None, _) if is_text => ontology.leave_out_texts(BLANK, 1),
+            (_, _, Object::Literal(_, language)) if is_text && self.language(language).is_none() => {
+                ontology.leave_out_texts("language_not_asked_for", 1);
+            }
+            _ => {}
+        }
         if self.role(predicate) != Role::Relation {
             return Ok(());
         }

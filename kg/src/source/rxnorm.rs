@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `RXNCONSO.RRF` | names: concept `161` is `rxnorm:161`; of RxNorm's own names that of a concept's term type is its text, others (`SY`, `TMSY`, `PSN`, `ET`) are synonyms |
 //! | `RXNREL.RRF` | relations between concepts: what `RXCUI2` is to `RXCUI1`, as in UMLS |
-//! | `RXNDOC.RRF` | which relations are inverse, and their words; left out if it is not there |
+//! | `RXNDOC.RRF` | which relations are inverse; those of RxNorm are known without it |
 //! | `RXNSTY.RRF` | semantic types; left out if it is not there |
 //!
-//! A concept whose own names are all suppressed is obsolete.
+//! A concept whose own names are all obsolete (SUPPRESS `O`) is; what editors or the making of RxNorm suppress (`E`, `Y`) is still in use.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,7 +19,9 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{Files, Form, Location, Member, Reopened, Slot, unopened};
 use super::kgx::Xref;
-use super::ontology::{Link, Listed, Obsolete, Ontology, Scope, Synonym, Taken, Term, Wording};
+use super::ontology::{
+    Link, Listed, NO_NODE, Obsolete, Ontology, Scope, Synonym, Taken, Term, Wording, relation_key,
+};
 use super::rrf::{Rows, scan};
 use super::{Source, SourceReport, check_level};
 use crate::table::{Builder, SemanticType};
@@ -161,8 +163,9 @@ pub fn read(
         obsolete: options.obsolete,
         level: options.level,
         max_untexted: options.max_untexted,
+        relation_key,
     };
-    let listed = Listed { name: "concepts", reasons: &[] };
+    let listed = Listed { name: "concepts", reasons: &[], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, taken, &release.rel.label, listed, builder);
     for concept in order {
         let said = said.remove(&concept).unwrap_or_default();
@@ -170,9 +173,7 @@ pub fn read(
         // Each concept is there once.
         let _ = ontology.term(term(concept, said), line);
     }
-    if let Some(file) = &release.doc {
-        inverses(file, &mut ontology)?;
-    }
+    inverses(release.doc.as_ref(), &mut ontology)?;
     ontology.settle();
     let totals = scan_rows::<16, _>(&release.rel, rows, |found: Vec<Row>| {
         for row in found {
@@ -199,8 +200,8 @@ fn rows(rows: &mut Rows<'_, 16>) -> Result<Vec<Row>, ReadError> {
         let left_out = match (own, concepts, row.field(14)) {
             (false, ..) => Some(OTHER_VOCABULARY),
             (_, false, _) => Some(NOT_OF_CONCEPTS),
-            (.., "N" | "") => None,
-            _ => Some(SUPPRESSED),
+            (.., "O") => Some(SUPPRESSED),
+            _ => None,
         };
         if let Some(reason) = left_out {
             found.push(Row::LeftOut(reason));
@@ -264,9 +265,9 @@ fn names(file: &Reopened<'_>) -> Result<Concepts, ReadError> {
                 let text = row.field(14);
                 let kind = match (row.field(11) == OWN, row.field(16)) {
                     (false, _) => Kind::Other,
-                    (true, "N" | "") if SYNONYMS.contains(&row.field(12)) => Kind::Synonym,
-                    (true, "N" | "") => Kind::Own,
-                    (true, _) => Kind::Suppressed,
+                    (true, "O") => Kind::Suppressed,
+                    (true, _) if SYNONYMS.contains(&row.field(12)) => Kind::Synonym,
+                    (true, _) => Kind::Own,
                 };
                 if text.is_empty() {
                     return Err(row.wrong(14, "STR", "a name"));
@@ -337,8 +338,44 @@ fn types(file: &Reopened<'_>, said: &mut HashMap<u32, Said>) -> Result<Tally, Re
     Ok(tally)
 }
 
+/// Relations of RxNorm and their inverses.
+const INVERSES: [(&str, &str); 18] = [
+    ("consists_of", "constitutes"),
+    ("contains", "contained_in"),
+    ("has_dose_form", "dose_form_of"),
+    ("has_doseformgroup", "doseformgroup_of"),
+    ("has_form", "form_of"),
+    ("has_ingredient", "ingredient_of"),
+    ("has_ingredients", "ingredients_of"),
+    ("has_part", "part_of"),
+    ("has_precise_ingredient", "precise_ingredient_of"),
+    ("has_quantified_form", "quantified_form_of"),
+    ("has_tradename", "tradename_of"),
+    ("isa", "inverse_isa"),
+    ("reformulated_to", "reformulation_of"),
+    ("PAR", "CHD"),
+    ("RB", "RN"),
+    ("RO", "RO"),
+    ("SIB", "SIB"),
+    ("SY", "SY"),
+];
+
+/// Says which relations are inverse.
+fn inverses(file: Option<&Reopened<'_>>, ontology: &mut Ontology<'_, '_>) -> Result<(), ReadError> {
+    let known = INVERSES.into_iter().flat_map(|(one, other)| [(one, other), (other, one)]);
+    let mut all: BTreeMap<String, String> =
+        known.map(|(one, other)| (one.to_owned(), other.to_owned())).collect();
+    if let Some(file) = file {
+        all.extend(documented(file)?);
+    }
+    for (relation, inverse) in all {
+        ontology.word(&relation, Wording { text: None, inverses: [inverse].into() });
+    }
+    Ok(())
+}
+
 /// Reads which relations are inverse.
-fn inverses(file: &Reopened<'_>, ontology: &mut Ontology<'_, '_>) -> Result<(), ReadError> {
+fn documented(file: &Reopened<'_>) -> Result<BTreeMap<String, String>, ReadError> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     scan_rows::<4, _>(
         file,
@@ -357,10 +394,7 @@ fn inverses(file: &Reopened<'_>, ontology: &mut Ontology<'_, '_>) -> Result<(), 
             Ok(())
         },
     )?;
-    for (relation, inverse) in all {
-        ontology.word(&relation, Wording { text: None, inverses: [inverse].into() });
-    }
-    Ok(())
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -465,8 +499,8 @@ mod tests {
         assert!(found.contains("RXNREL.RRF: line 1, column 1 (RXCUI1): found \"x\""), "{found}");
         let found = parse(&files()[..1], |_| ()).unwrap_err();
         assert!(found.contains(REL), "{found}");
-        let asked = |of: &mut Options| of.relations = Some(["ingredient_of".to_owned()].into());
+        let asked = |of: &mut Options| of.relations = Some(["ingredients".to_owned()].into());
         let found = parse(&files(), asked).unwrap_err();
-        assert!(found.contains("there is no relation \"ingredient_of\""), "{found}");
+        assert!(found.contains("there is no relation \"ingredients\""), "{found}");
     }
 }

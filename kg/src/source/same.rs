@@ -15,28 +15,35 @@ pub(super) fn elsewhere(id: &str) -> Option<String> {
     MEETING.contains(&namespace(&key)).then_some(key)
 }
 
-/// Says that the keys `same` are those of the thing called `key`, of which `source` speaks: all lead to those of the first namespace in which sources
-/// meet that any of them is in, and stay known. Others are not meant.
-pub(super) fn state(source: &str, key: &str, same: &BTreeSet<String>, builder: &mut Builder) {
+/// Whether two keys are of different namespaces in which sources meet.
+pub(super) fn meet(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(namespace);
+    one != other && [one, other].iter().all(|of| MEETING.contains(of))
+}
+
+/// Says that the keys `same` are those of the thing called `key`, of which `source` speaks: all lead to the first of the namespaces in which sources meet
+/// that has one of them, and stay known. Of several in a namespace none is the thing; where there are such alone, `key` is ambiguous between those of the
+/// first. Returns how many are not meant.
+pub(super) fn state(source: &str, key: &str, same: &BTreeSet<String>, builder: &mut Builder) -> usize {
     let all: BTreeSet<&str> = same.iter().map(String::as_str).chain([key]).collect();
     let of = |wanted: &str| -> Vec<&str> {
         all.iter().copied().filter(|other| namespace(other) == wanted).collect()
     };
-    let mut means: Vec<&str> = Vec::new();
-    for meeting in MEETING {
-        let here = of(meeting);
-        if means.is_empty() {
-            means = here;
-            continue;
-        }
-        for other in here.into_iter().filter(|other| *other != key) {
-            builder.nameless(source, other, other);
-            means.iter().for_each(|means| builder.alias(other, means));
-        }
+    let in_namespaces: Vec<Vec<&str>> = MEETING.map(of).into_iter().filter(|keys| !keys.is_empty()).collect();
+    let several: usize = in_namespaces.iter().filter(|keys| keys.len() > 1).map(Vec::len).sum();
+    let mut clear =
+        in_namespaces.iter().filter_map(|keys| if let [one] = keys.as_slice() { Some(*one) } else { None });
+    let Some(means) = clear.next() else {
+        let first = in_namespaces.first().into_iter().flatten();
+        first.filter(|means| namespace(means) != namespace(key)).for_each(|means| builder.alias(key, means));
+        return several;
+    };
+    for other in clear.filter(|other| *other != key) {
+        builder.nameless(source, other, other);
+        builder.alias(other, means);
     }
-    if !means.is_empty() && means.iter().all(|means| namespace(means) != namespace(key)) {
-        means.iter().for_each(|means| builder.alias(key, means));
-    }
+    builder.alias(key, means);
+    several
 }
 
 #[cfg(test)]
@@ -57,7 +64,7 @@ mod tests {
             level: None,
         });
         builder.triple(one, relation, other, origin).unwrap();
-        state("s", key, &same.iter().filter_map(|id| elsewhere(id)).collect(), &mut builder);
+        let _ = state("s", key, &same.iter().filter_map(|id| elsewhere(id)).collect(), &mut builder);
         let graph = merge(builder, &Policy::standard()).unwrap().graph().unwrap();
         let subject = &graph.entities()[graph.triples()[0].subject.index()];
         [vec![subject.key.clone()], subject.same_as.clone()].concat()
@@ -71,7 +78,12 @@ mod tests {
         assert_eq!(keys("mesh:D1", &["SCTID:39"]), ["mesh:D1", "snomed:39"]);
         assert_eq!(keys("snomed:39", &["MESH:D1"]), ["mesh:D1", "snomed:39"]);
         assert_eq!(keys("hp:1", &["NCI:C3"]), ["hp:1"]);
-        // Two concepts cannot both be meant.
-        assert_eq!(keys("doid:1", &["UMLS:C1", "UMLS:C2"])[0], "doid:1");
+        // Two concepts cannot both be meant, and are not the same as each other.
+        assert_eq!(keys("doid:1", &["UMLS:C1", "UMLS:C2"]), ["doid:1"]);
+        assert_eq!(
+            keys("doid:1", &["UMLS:C1", "UMLS:C2", "MESH:D1", "MIM:1", "MIM:2"]),
+            ["mesh:D1", "doid:1"]
+        );
+        assert_eq!(keys("mesh:D1", &["MESH:D2", "UMLS:C1"]), ["umls:C1", "mesh:D1"]);
     }
 }

@@ -3,7 +3,7 @@
 //! | file | what is taken |
 //! |---|---|
 //! | `sct2_Concept_*` | the concepts: `123037004` is `snomed:123037004`; inactive ones are obsolete |
-//! | `sct2_Description_*`, `sct2_TextDefinition_*` | the fully specified name without its semantic tag as text, the tag as type, other descriptions as synonyms; definitions |
+//! | `sct2_Description_*`, `sct2_TextDefinition_*` | the fully specified name without its semantic tag as text, the tag as type, other descriptions as synonyms, of which the first is the text where there is no such name in the languages asked for; definitions |
 //! | `sct2_Relationship_*` | inferred relationships that are active: source, type, destination |
 //! | `der2_cRefset_Association*` | what an inactive concept is replaced by or the same as; left out if it is not there |
 //!
@@ -22,7 +22,9 @@ use serde::{Deserialize, Serialize};
 use self::state::{Latest, SUPERSEDED, State, id, latest};
 use super::files::{Files, Form, Location, Member, Reopened, Slot};
 use super::kgx::Xref;
-use super::ontology::{Link, Listed, Obsolete, Ontology, Scope, Synonym, Taken, Term, Wording};
+use super::ontology::{
+    Link, Listed, NO_NODE, Obsolete, Ontology, Scope, Synonym, Taken, Term, Wording, relation_key,
+};
 use super::{Source, SourceReport, check_level};
 use crate::table::{Builder, SemanticType};
 
@@ -114,34 +116,36 @@ impl Source for Options {
     }
 
     fn read(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
-        let file = |member: &str| files.release(&format!("path/{member}"));
         let given = |member: &str| {
-            file(member).ok_or_else(|| ReadError::new(member, "the file is not there", "it", "fetch it"))
+            let found = files.each(&format!("path/{member}"));
+            let missing =
+                || ReadError::new(member, "no file whose name begins so is there", "one", "fetch it");
+            (!found.is_empty()).then_some(found).ok_or_else(missing)
         };
         let release = Release {
             concepts: given(CONCEPTS)?,
             descriptions: given(DESCRIPTIONS)?,
-            definitions: file(DEFINITIONS),
+            definitions: files.each(&format!("path/{DEFINITIONS}")),
             relationships: given(RELATIONSHIPS)?,
-            associations: file(ASSOCIATIONS),
+            associations: files.each(&format!("path/{ASSOCIATIONS}")),
         };
         read(&release, name, self, builder)
     }
 }
 
-/// The files of a release.
+/// The files of a release; editions of several languages have several files of descriptions.
 #[derive(Debug)]
 pub struct Release<'f> {
     /// `sct2_Concept_*`.
-    pub concepts: Reopened<'f>,
+    pub concepts: Vec<Reopened<'f>>,
     /// `sct2_Description_*`.
-    pub descriptions: Reopened<'f>,
-    /// `sct2_TextDefinition_*`.
-    pub definitions: Option<Reopened<'f>>,
+    pub descriptions: Vec<Reopened<'f>>,
+    /// `sct2_TextDefinition_*`; perhaps none.
+    pub definitions: Vec<Reopened<'f>>,
     /// `sct2_Relationship_*`.
-    pub relationships: Reopened<'f>,
-    /// `der2_cRefset_Association*`.
-    pub associations: Option<Reopened<'f>>,
+    pub relationships: Vec<Reopened<'f>>,
+    /// `der2_cRefset_Association*`; perhaps none.
+    pub associations: Vec<Reopened<'f>>,
 }
 
 /// A description or a definition.
@@ -182,11 +186,11 @@ pub fn read(
     let concepts = latest(&release.concepts, &[], |row| id(row, 0))?;
     let known: BTreeSet<u64> = concepts.states.iter().map(|state| state.of).collect();
     let (mut said, mut supporting) = (HashMap::new(), Vec::new());
-    for file in [Some(&release.descriptions), release.definitions.as_ref()].into_iter().flatten() {
-        supporting.push(describe(file, options, &known, &mut said)?);
+    for files in [&release.descriptions, &release.definitions].into_iter().filter(|files| !files.is_empty()) {
+        supporting.push(describe(files, options, &known, &mut said)?);
     }
-    if let Some(file) = &release.associations {
-        supporting.push(replace(file, &mut said)?);
+    if !release.associations.is_empty() {
+        supporting.push(replace(&release.associations, &mut said)?);
     }
     let rows = latest(
         &release.relationships,
@@ -198,7 +202,7 @@ pub fn read(
         },
     )?;
     let relations = relations(rows.states.iter().map(|state| state.of.kind), &said);
-    let label = &release.relationships.label;
+    let label = release.relationships.first().map(|file| file.label.clone()).unwrap_or_default();
     let synonyms = [Scope::Exact].into();
     let taken = Taken {
         relations: options.relations.as_ref(),
@@ -207,11 +211,14 @@ pub fn read(
         obsolete: options.obsolete,
         level: options.level,
         max_untexted: options.max_untexted,
+        relation_key,
     };
-    let listed = Listed { name: "concepts", reasons: &[SUPERSEDED] };
-    let mut ontology = Ontology::new(name, taken, label, listed, builder);
+    let listed = Listed { name: "concepts", reasons: &[SUPERSEDED], stranger: NO_NODE };
+    let mut ontology = Ontology::new(name, taken, &label, listed, builder);
     let (lines, bytes) = (rows.tally.lines, rows.tally.bytes);
-    (0..concepts.superseded()).for_each(|_| ontology.leave_out(SUPERSEDED));
+    for (reason, rows) in &concepts.tally.dropped {
+        (0..*rows).for_each(|_| ontology.leave_out(reason));
+    }
     for (at, State { is_active, of, .. }) in (1..).zip(concepts.states) {
         let said = said.remove(&of).unwrap_or_default();
         // Concepts are there once.
@@ -221,7 +228,9 @@ pub fn read(
         ontology.word(&relation.id, Wording { text: relation.text.clone(), inverses: BTreeSet::new() });
     }
     ontology.settle();
-    (0..rows.superseded()).for_each(|_| ontology.leave_out_row(SUPERSEDED));
+    for (reason, left_out) in &rows.tally.dropped {
+        (0..*left_out).for_each(|_| ontology.leave_out_row(reason));
+    }
     for State { is_active, of, .. } in rows.states {
         match (is_active, of.is_inferred) {
             (false, _) => ontology.leave_out_row(INACTIVE),
@@ -239,13 +248,13 @@ pub fn read(
 
 /// Reads what a file says of concepts in the languages that are asked for.
 fn describe(
-    file: &Reopened<'_>,
+    files: &[Reopened<'_>],
     options: &Options,
     known: &BTreeSet<u64>,
     said: &mut HashMap<u64, Said>,
 ) -> Result<Tally, ReadError> {
     let columns = ["conceptId", "languageCode", "typeId", "term"];
-    let Latest { states, mut tally } = latest(file, &columns, |row| {
+    let Latest { states, mut tally } = latest(files, &columns, |row| {
         let (language, text) = (row.text(4)?.to_owned(), row.text(6)?.to_owned());
         Ok(Description { concept: id(row, 3)?, language, kind: id(row, 5)?, text })
     })?;
@@ -261,16 +270,19 @@ fn describe(
             tally.drop(reason);
             continue;
         }
-        tally.keep();
         let said = said.entry(of.concept).or_default();
+        if of.kind == DEFINITION && said.definition.is_some() {
+            tally.drop("another_definition");
+            continue;
+        }
+        tally.keep();
         match of.kind {
             FULLY_SPECIFIED if said.name.is_none() => {
                 let (name, tag) = tagged(&of.text);
                 (said.name, said.tag) = (Some(name.to_owned()), tag.map(str::to_owned));
             }
             FULLY_SPECIFIED => said.synonyms.push(tagged(&of.text).0.to_owned()),
-            DEFINITION if said.definition.is_none() => said.definition = Some(of.text),
-            DEFINITION => {}
+            DEFINITION => said.definition = Some(of.text),
             _ => said.synonyms.push(of.text),
         }
     }
@@ -287,10 +299,10 @@ fn tagged(name: &str) -> (&str, Option<&str>) {
 }
 
 /// Reads what stands in for inactive concepts.
-fn replace(file: &Reopened<'_>, said: &mut HashMap<u64, Said>) -> Result<Tally, ReadError> {
+fn replace(files: &[Reopened<'_>], said: &mut HashMap<u64, Said>) -> Result<Tally, ReadError> {
     let columns = ["refsetId", "referencedComponentId", "targetComponentId"];
     let Latest { states, mut tally } =
-        latest(file, &columns, |row| Ok([id(row, 3)?, id(row, 4)?, id(row, 5)?]))?;
+        latest(files, &columns, |row| Ok([id(row, 3)?, id(row, 4)?, id(row, 5)?]))?;
     for State { is_active, of: [set, concept, target], .. } in states {
         if !is_active {
             tally.drop(INACTIVE);

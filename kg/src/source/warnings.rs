@@ -13,7 +13,7 @@ const WARNED_OF: [(&str, &str); 6] = [
     ("unfit", "do not fit and are left out"),
     ("inactive", "are inactive and left out"),
     ("repeated_header", "repeat the names of the columns and are left out"),
-    ("no_node", "name a node that the file of nodes lacks and are left out"),
+    ("no_node", "name a node that the files lack and are left out"),
     (
         "no_name",
         "are of entities without a name in the languages and vocabularies asked for and are left out",

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use kg::source::files::Reopened;
-use kg::source::{SourceReport, edges, icd10cm, obo, omop, rdf, rxnorm, snomed};
+use kg::source::{SourceReport, edges, icd10cm, neo4j, obo, omop, rdf, rxnorm, snomed};
 use kg::table::Builder;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -74,11 +74,11 @@ pub(crate) fn snomed_seeds() -> Vec<Vec<Vec<u8>>> {
 pub(crate) fn snomed(files: &[Vec<u8>]) -> Result<(), String> {
     let mut builder = Builder::new();
     let release = snomed::Release {
-        concepts: reopened(files, 0, "concepts.txt"),
-        descriptions: reopened(files, 1, "descriptions.txt"),
-        definitions: None,
-        relationships: reopened(files, 2, "relationships.txt"),
-        associations: Some(reopened(files, 3, "associations.txt")),
+        concepts: vec![reopened(files, 0, "concepts.txt")],
+        descriptions: vec![reopened(files, 1, "descriptions.txt")],
+        definitions: Vec::new(),
+        relationships: vec![reopened(files, 2, "relationships.txt")],
+        associations: vec![reopened(files, 3, "associations.txt")],
     };
     let report = snomed::read(&release, "snomed", &options(), &mut builder);
     settle(&report.map_err(|e| e.to_string())?, files, builder)
@@ -156,7 +156,7 @@ pub(crate) fn turtle_seeds() -> Vec<Vec<Vec<u8>>> {
 
 pub(crate) fn turtle(files: &[Vec<u8>]) -> Result<(), String> {
     let mut builder = Builder::new();
-    let options = serde_json::from_value(json!({"files": ["a", "b"], "max_untexted": 1.0})).unwrap();
+    let options = serde_json::from_value(json!({"files": ["a", "b"]})).unwrap();
     let files_of = [reopened(files, 0, "g.ttl"), reopened(files, 1, "g.nt")];
     let report = rdf::read(&files_of, "rdf", &options, &mut builder);
     settle(&report.map_err(|e| e.to_string())?, files, builder)
@@ -181,5 +181,27 @@ pub(crate) fn edges(files: &[Vec<u8>]) -> Result<(), String> {
     let lists =
         edges::Lists { edges: vec![reopened(files, 0, "e.csv")], nodes: vec![reopened(files, 1, "n.tsv")] };
     let report = edges::read(&lists, "fuzz", &options.unwrap(), &mut builder);
+    settle(&report.map_err(|e| e.to_string())?, files, builder)
+}
+
+pub(crate) fn neo4j_seeds() -> Vec<Vec<Vec<u8>>> {
+    vec![
+        seed(&[
+            "code:ID(D),name:string,aliases:string[],:LABEL\nDOID:4,disease,illness;x,Disease;Thing\n7,\"pain, low\",,Disease\n",
+            ":START_ID(D),:END_ID(D),:TYPE\n7,DOID:4,IS_A\n\n7,8,IS_A\n",
+        ]),
+        seed(&[
+            "\"_id\",\"_labels\",\"name\",\"_start\",\"_end\",\"_type\"\n\"0\",\":A:B\",\"Fever\",,,\n\"1\",\":A\",\"Sign\",,,\n,,,\"0\",\"1\",\"IS_A\"\n",
+            ":ID,name\n2,Two\n",
+        ]),
+    ]
+}
+
+pub(crate) fn neo4j(files: &[Vec<u8>]) -> Result<(), String> {
+    let mut builder = Builder::new();
+    let options = json!({"files": ["a", "b"], "synonyms": ["aliases"], "namespaces": {"DOID": "doid"}, "max_untexted": 1.0});
+    let options = serde_json::from_value(options).unwrap();
+    let files_of = [reopened(files, 0, "a.csv"), reopened(files, 1, "b.csv")];
+    let report = neo4j::read(&files_of, "fuzz", &options, &mut builder);
     settle(&report.map_err(|e| e.to_string())?, files, builder)
 }

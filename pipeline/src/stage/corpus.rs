@@ -153,9 +153,14 @@ impl Corpus {
     pub(crate) fn each(
         &self,
         context: &Context,
-        take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
+        mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<Labels> {
-        let (labels, told) = self.read(context, take)?;
+        let progress = context.progress();
+        progress.unit("documents");
+        let (labels, told) = self.read(context, |texts, document| {
+            progress.add_rows(1);
+            take(texts, document)
+        })?;
         told.record(context);
         if self.is_part() {
             told.write(context.out())?;
@@ -173,13 +178,11 @@ impl Corpus {
         mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<(Labels, Told)> {
         let (mut labels, mut told, progress) = (Labels::default(), Told::default(), context.progress());
-        progress.unit("documents");
         for (texts, places) in self.config.texts.iter().zip(&self.places) {
             let mut sum = told::Read::new(&texts.name);
             for file in self.files(texts, places, context)? {
                 context.check()?;
                 let counted = documents_of(&file, &texts.format, &mut labels, |document| {
-                    progress.add_rows(1);
                     context.check()?;
                     take(texts, document)
                 });

@@ -32,7 +32,7 @@ pub struct Options {
     #[serde(default)]
     pub nodes: Vec<Nodes>,
     /// Namespaces of keys, by what a column of namespaces says, or by the prefixes of ids where there is no such column:
-    /// `{ NCBI = "ncbigene", MONDO = "mondo" }`. A namespace that is not listed is itself, in lower case; an id with another prefix, or none, belongs to
+    /// `{ NCBI = "ncbigene", MONDO = "mondo:0000000" }`, where zeros say how many digits the ids have that the file has without them. A namespace that is not listed is itself, in lower case; an id with another prefix, or none, belongs to
     /// this source alone.
     #[serde(default)]
     pub namespaces: BTreeMap<String, String>,
@@ -132,6 +132,7 @@ impl Options {
             obsolete: Obsolete::Drop,
             level: self.level,
             max_untexted: self.max_untexted,
+            relation_key: str::to_owned,
         }
     }
 

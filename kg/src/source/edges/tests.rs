@@ -73,6 +73,16 @@ fn rows_of_primekg_name_and_type_their_ends() {
 }
 
 #[test]
+fn zeros_that_a_file_leaves_out_are_put_back() {
+    let mut options = prime();
+    options["namespaces"] = json!({"NCBI": "ncbigene", "MONDO": "mondo:0000000"});
+    let (_, canon) = parse(PRIME, &[], options).unwrap();
+    let graph = canon.graph().unwrap();
+    let keys: Vec<&str> = graph.entities().iter().map(|entity| entity.key.as_str()).collect();
+    assert!(keys.contains(&"mondo:0005148") && keys.contains(&"ncbigene:9796"), "{keys:?}");
+}
+
+#[test]
 fn names_come_from_a_table_of_nodes_and_one_relation_may_be_that_of_all_rows() {
     let nodes = "code;label;kind\nUMLS:C1;Fever;Sign\n7;Cough;Sign\n9;Unused;Sign\n";
     let options = json!({
@@ -115,6 +125,10 @@ fn settings_and_rows_that_cannot_be_are_refused() {
         (PRIME.replacen("DB00945", "", 1), "kg.csv: line 2, column 4 (id): found \"\", expected a value"),
         (PRIME.replacen("protein_protein", " ", 1), "line 3, column 1 (relation)"),
         (PRIME.replacen(",MONDO", ",", 1), "line 2, column 12 (namespace)"),
+        (
+            PRIME.replacen("ppi,3", "binds,3", 1),
+            "line 4, column 2 (relation's words): found \"binds\", expected \"ppi\" as before",
+        ),
         (PRIME.replacen("indication,indication,0", "indication,0", 1), "11 columns, expected 12"),
     ] {
         let error = parse(&text, &[], prime()).unwrap_err();

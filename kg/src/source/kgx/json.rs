@@ -8,6 +8,7 @@ use base::bom::Unmarked;
 use base::funnel::Tally;
 use base::line::Lines;
 use base::read::{Location, ReadError};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::source::files::{Counted, Input};
@@ -42,7 +43,12 @@ pub(super) struct List<'c> {
     pub(super) key: &'static str,
     /// The columns of its table; of a pair the second stands in where the first is missing.
     pub(super) columns: &'c [(&'c str, Option<&'c str>)],
+    /// A key that one record at least must have.
+    pub(super) needed: Option<&'c str>,
 }
+
+/// What stands between and behind the values of a list, since each may have any letter of a table's.
+pub(super) const BETWEEN: char = '\u{1f}';
 
 /// Reads a file by `read`, which takes it for a table, and gives `tally` what the file has.
 pub(super) fn read<R: BufRead, T>(
@@ -69,15 +75,20 @@ pub(super) fn read<R: BufRead, T>(
         text: header(list).into_bytes(),
         at: 0,
         unused: BTreeSet::new(),
+        needed: list.needed,
         error: None,
     };
     let result = read(Input::new(Box::new(BufReader::new(&mut turned)), label.clone()));
-    let Turned { error, unused, number, .. } = turned;
+    let Turned { error, unused, number, needed, .. } = turned;
     let mut done = match (error, result) {
         (Some(error), _) => return Err(error),
         (None, Err(error)) => return Err(placed(&error, &label, kind, list.key)),
         (None, Ok(done)) => done,
     };
+    if let (Some(key), 1..) = (needed, number) {
+        let found = format!("no record has the key {key:?}");
+        return Err(ReadError::new(&label, found, "one at least", "fix the config, which asks for it"));
+    }
     let tally = tally(&mut done);
     tally.bytes = counted.bytes;
     tally.lines = if kind == Kind::Lines { number } else { counted.lines };
@@ -96,16 +107,22 @@ fn placed(error: &ReadError, label: &Path, kind: Kind, key: &str) -> ReadError {
     ReadError::new(at, error.found(), error.expected(), error.remedy())
 }
 
+#[derive(Deserialize)]
+struct Document {
+    nodes: Option<Vec<Map<String, Value>>>,
+    edges: Option<Vec<Map<String, Value>>>,
+}
+
 /// A list of a document.
-fn document(reader: impl Read, label: &Path, key: &str) -> Result<Vec<Value>, ReadError> {
+fn document(reader: impl Read, label: &Path, key: &str) -> Result<Vec<Map<String, Value>>, ReadError> {
     let reader = BufReader::new(Unmarked::new(reader));
-    let mut all: Map<String, Value> = serde_json::from_reader(reader).map_err(|error| {
+    let mut all: Document = serde_json::from_reader(reader).map_err(|error| {
         let place = format!("{}: line {}, column {}", label.display(), error.line(), error.column());
         ReadError::new(place, error.to_string(), "a graph as JSON", REMEDY)
     })?;
-    match all.remove(key) {
-        Some(Value::Array(list)) => Ok(list),
-        _ => {
+    match if key == "nodes" { all.nodes.take() } else { all.edges.take() } {
+        Some(list) => Ok(list),
+        None => {
             let expected = "a document {\"nodes\": [...], \"edges\": [...]}";
             Err(ReadError::new(label, format!("the document has no list {key:?}"), expected, REMEDY))
         }
@@ -120,7 +137,7 @@ fn header(list: List<'_>) -> String {
 /// The records of a file.
 enum Records<'f, R> {
     Lines(Lines<'f, R>),
-    List(std::vec::IntoIter<Value>),
+    List(std::vec::IntoIter<Map<String, Value>>),
 }
 
 /// Records as rows of a table.
@@ -134,6 +151,8 @@ struct Turned<'f, R> {
     text: Vec<u8>,
     at: usize,
     unused: BTreeSet<String>,
+    /// The key that is still to be met.
+    needed: Option<&'f str>,
     error: Option<ReadError>,
 }
 
@@ -141,7 +160,7 @@ impl<R: BufRead> Turned<'_, R> {
     /// Goes on to the next row; none at the end.
     fn advance(&mut self) -> Result<bool, ReadError> {
         let value = match &mut self.records {
-            Records::List(list) => list.next(),
+            Records::List(list) => list.next().map(Value::Object),
             Records::Lines(lines) => match lines.next_line()? {
                 None => None,
                 Some(line) => {
@@ -189,14 +208,21 @@ impl<R: BufRead> Turned<'_, R> {
         self.unused.extend(unused);
         let mut fields = Vec::with_capacity(self.list.columns.len());
         for (name, other) in self.list.columns {
+            if self.needed.is_some_and(|needed| needed == *name && record.contains_key(needed)) {
+                self.needed = None;
+            }
             let first = record.get(*name).filter(|value| !value.is_null());
             let value = first.or_else(|| record.get((*other)?));
             fields.push(self.field(name, value)?);
         }
+        if fields.iter().all(|field| field.trim().is_empty()) {
+            let keys: Vec<&str> = self.list.columns.iter().map(|(name, _)| *name).take(3).collect();
+            return Err(self.wrong("", "the record has none of the keys that are read", &keys.join(", ")));
+        }
         Ok(fields.join("\t"))
     }
 
-    /// A value as a field; those of a list stand between `|`.
+    /// A value as a field.
     fn field(&self, name: &str, value: Option<&Value>) -> Result<String, ReadError> {
         let plain = |text: &str| text.replace(['\t', '\n', '\r'], " ");
         match value {
@@ -207,10 +233,7 @@ impl<R: BufRead> Turned<'_, R> {
             Some(Value::Array(list)) => {
                 let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
                 let texts = texts.ok_or_else(|| self.wrong(name, "found a list of no texts", "texts"))?;
-                if let Some(text) = texts.iter().find(|text| text.contains('|')) {
-                    return Err(self.wrong(name, &format!("found {text:?}"), "values without |"));
-                }
-                Ok(texts.into_iter().map(plain).collect::<Vec<_>>().join("|"))
+                Ok(texts.into_iter().map(|text| plain(text) + &BETWEEN.to_string()).collect())
             }
             Some(Value::Object(_)) => Err(self.wrong(name, "found an object", "a text, or a list of texts")),
         }

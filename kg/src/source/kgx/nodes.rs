@@ -9,6 +9,7 @@ use base::read::ReadError;
 use super::super::files::Input;
 use super::super::same;
 use super::super::separated::{Column, Records, Shape};
+use super::json::{BETWEEN, Kind};
 use super::{Options, Xref, node_key};
 use crate::table::builder::{DraftEntity, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, SemanticType, TermKind, TermOrigin};
@@ -81,6 +82,12 @@ impl<'o> Nodes<'o> {
             description: records.optional(&["description"]),
             same: same.into_iter().flatten().collect(),
         };
+        // As JSON it has no line of names.
+        let (unit, above) = match Kind::of(&file.label) {
+            Kind::Table => ("line", 0),
+            Kind::Lines => ("line", 1),
+            Kind::Document => ("node", 1),
+        };
         let mut nodes: HashMap<String, Node> = HashMap::new();
         let mut tally = Tally::new(&file.label, &[BLANK_LINES, REPEATED, IN_NO_TRIPLE]);
         while let Some(record) = records.next_record()? {
@@ -93,7 +100,8 @@ impl<'o> Nodes<'o> {
                 }
                 Some(before) if before.row == row => tally.drop(REPEATED),
                 Some(before) => {
-                    let found = format!("the node {key} stands in line {} with other fields", before.line);
+                    let found =
+                        format!("the node {key} stands in {unit} {} with other fields", before.line - above);
                     let expected = "one line for a node";
                     return Err(ReadError::new(place, found, expected, "merge them (kgx merge)"));
                 }
@@ -175,7 +183,9 @@ impl<'a> Printed<'a> {
     }
 
     fn values(&self, column: Option<usize>) -> impl Iterator<Item = &'a str> {
-        self.field(column).split('|').map(str::trim).filter(|value| !value.is_empty())
+        let field = self.field(column);
+        let between = if field.contains(BETWEEN) { BETWEEN } else { '|' };
+        field.split(between).map(str::trim).filter(|value| !value.is_empty())
     }
 
     fn name(&self) -> Option<&'a str> {
@@ -214,7 +224,8 @@ impl<'a> Printed<'a> {
             builder.term(entity, TermKind::Definition, description, terms);
         }
         let same = self.columns.same.iter().flat_map(|&column| self.values(Some(column)));
-        same::state(source, self.key, &same.filter_map(same::elsewhere).collect(), builder);
+        // A row counts once, whatever it is elsewhere.
+        let _ = same::state(source, self.key, &same.filter_map(same::elsewhere).collect(), builder);
         entity
     }
 }

@@ -16,7 +16,7 @@ use base::bom::Unmarked;
 use base::read::{Location, ReadError};
 use serde::Deserialize;
 
-use super::{Header, Kind, Link, OTHER_STANZA, Ontology, Scope, Stanza, Synonym};
+use super::{Header, Kind, Link, OTHER_STANZA, Ontology, RELATED, Scope, Stanza, Synonym};
 use crate::source::curie;
 use crate::source::files::Counted;
 
@@ -34,6 +34,8 @@ struct Document {
 struct Graph {
     #[serde(default)]
     id: Option<String>,
+    #[serde(default)]
+    meta: Meta,
     #[serde(default)]
     nodes: Vec<Node>,
     #[serde(default)]
@@ -69,6 +71,17 @@ struct Value {
     #[serde(default)]
     pred: String,
     val: String,
+    /// What is said of the value itself.
+    #[serde(default)]
+    meta: Option<serde_json::Value>,
+}
+
+impl Value {
+    /// Whether a reference says of itself that it is no identity.
+    fn is_related(&self) -> bool {
+        let about = self.meta.as_ref().map(ToString::to_string).unwrap_or_default();
+        RELATED.iter().any(|word| about.contains(word))
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -134,9 +147,12 @@ pub(super) fn read<R: BufRead>(
         let remedy = "put them together first (robot merge), or give each as a file";
         return Err(ReadError::new(label, found, "one", remedy));
     }
-    let Graph { id, nodes, edges } = graphs.swap_remove(0);
+    let Graph { id, meta, nodes, edges } = graphs.swap_remove(0);
+    let namespace = meta.basic_property_values.iter().find(|of| of.pred.ends_with("default-namespace"));
+    let namespace = namespace.map(|of| of.val.clone());
     ontology.vocabulary(id.as_deref().map(ontology_of).as_deref());
-    Reading::new(label, &nodes).read(nodes, edges, ontology)?;
+    let header = Header { is_graph: true, namespace, ..Header::default() };
+    Reading::new(label, &nodes).read(nodes, edges, &header, ontology)?;
     Ok(reader.get_ref().bytes)
 }
 
@@ -161,9 +177,9 @@ impl<'f> Reading<'f> {
         self,
         nodes: Vec<Node>,
         edges: Vec<Edge>,
+        header: &Header,
         ontology: &mut Ontology<'_, '_>,
     ) -> Result<(), ReadError> {
-        let header = Header { is_graph: true, ..Header::default() };
         let mut links: BTreeMap<String, Vec<Link>> = BTreeMap::new();
         let mut inverses: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for edge in edges {
@@ -189,13 +205,13 @@ impl<'f> Reading<'f> {
                 ontology.leave_out(MERGED);
             } else if node.is_class() {
                 let links = links.remove(&id).unwrap_or_default();
-                term(node, id, links, place).give(at, &header, ontology)?;
+                term(node, id, links, place).give(at, header, ontology)?;
             } else if node.is_relation() {
                 let id = node.shorthand();
                 let inverses = inverses.remove(&id).unwrap_or_default();
                 let of =
                     Stanza { id: Some(id), name: node.lbl, inverses, ..Stanza::new(Kind::Typedef, place) };
-                of.give(at, &header, ontology)?;
+                of.give(at, header, ontology)?;
             } else {
                 ontology.leave_out(OTHER_STANZA);
             }
@@ -221,6 +237,8 @@ fn term(node: Node, id: String, links: Vec<Link>, place: Location) -> Stanza {
         _ => Scope::Related,
     };
     let synonyms = node.meta.synonyms.into_iter();
+    let related = node.meta.xrefs.iter().filter(|xref| xref.is_related()).count() as u64;
+    let same = node.meta.xrefs.iter().filter(|xref| !xref.is_related());
     Stanza {
         id: Some(id),
         name: node.lbl,
@@ -228,12 +246,8 @@ fn term(node: Node, id: String, links: Vec<Link>, place: Location) -> Stanza {
         namespace,
         synonyms: synonyms.map(|of| Synonym { scope: scope(&of.pred), text: of.val }).collect(),
         // A description may stand behind it.
-        xrefs: node
-            .meta
-            .xrefs
-            .iter()
-            .filter_map(|of| of.val.split_whitespace().next().map(str::to_owned))
-            .collect(),
+        xrefs: same.filter_map(|of| of.val.split_whitespace().next().map(str::to_owned)).collect(),
+        related,
         alt_ids,
         replaced_by,
         links,

@@ -68,6 +68,12 @@ impl<'a> Tagged<'a> {
         unescape(value).ok_or_else(|| self.wrong("a letter behind each backslash"))
     }
 
+    /// Whether what stands behind the value in braces has one of these words.
+    pub(super) fn has_modifier(&self, words: &[&str]) -> bool {
+        let modifiers = self.value.get(bare(self.value).len()..).unwrap_or_default();
+        words.iter().any(|word| modifiers.contains(word))
+    }
+
     /// The words of the value.
     pub(super) fn words<const N: usize>(&self, expected: &str) -> Result<[String; N], ReadError> {
         let words: Option<Vec<String>> = bare(self.value).split_whitespace().map(unescape).collect();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::files::Location;
 use crate::source::kgx::Xref;
-use crate::source::ontology::{Obsolete, Scope, Taken};
+use crate::source::ontology::{Obsolete, Scope, Taken, relation_key};
 
 /// OMOP vocabularies: where they lie and what is taken of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -85,6 +85,7 @@ impl Options {
             obsolete: self.obsolete,
             level: self.level,
             max_untexted: self.max_untexted,
+            relation_key,
         }
     }
 }

@@ -135,6 +135,16 @@ fn what_is_no_such_table_is_refused_with_its_place() {
     let wrong = CONCEPTS.replace("\n3\t", "\nthree\t");
     let found = parse(&[(CONCEPT, &wrong), (RELATIONSHIPS, ROWS)], |_| ()).unwrap_err();
     assert!(found.contains("CONCEPT.csv: line 4, column 1 (concept_id): found \"three\""), "{found}");
+    // As databases export what is empty; another word is none of OMOP's.
+    let empty = |text: &str, word: &str| text.replace("\t20991231\t\n", &format!("\t20991231\t{word}\n"));
+    let (report, _) =
+        parse(&[(CONCEPT, &empty(CONCEPTS, "\\N")), (RELATIONSHIPS, &empty(ROWS, "NULL"))], |_| ()).unwrap();
+    assert_eq!(report.funnel.triples.kept, 6);
+    let found = parse(&[(CONCEPT, &empty(CONCEPTS, "x")), (RELATIONSHIPS, ROWS)], |_| ()).unwrap_err();
+    assert!(
+        found.contains("line 2, column 10 (invalid_reason): found \"x\", expected D, U or nothing"),
+        "{found}"
+    );
     let twice = format!("{CONCEPTS}1\tAgain\tCondition\tSNOMED\tFinding\tS\t5\t20020131\t20991231\t\n");
     let found = parse(&[(CONCEPT, &twice), (RELATIONSHIPS, ROWS)], |_| ()).unwrap_err();
     assert!(found.contains("line 12, column 1 (concept_id)"), "{found}");

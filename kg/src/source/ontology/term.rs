@@ -48,6 +48,8 @@ pub(in crate::source) struct Taken<'o> {
     pub(in crate::source) obsolete: Obsolete,
     pub(in crate::source) level: Option<u8>,
     pub(in crate::source) max_untexted: Share,
+    /// The key of a relation in the graph by its name in the files.
+    pub(in crate::source) relation_key: fn(&str) -> String,
 }
 
 /// A term.
@@ -60,6 +62,8 @@ pub(in crate::source) struct Term {
     pub(in crate::source) synonyms: Vec<Synonym>,
     /// Ids in other namespaces.
     pub(in crate::source) xrefs: Vec<String>,
+    /// Keys of the file that mean the same.
+    pub(in crate::source) means: Vec<String>,
     /// Other keys of it.
     pub(in crate::source) alternatives: Vec<String>,
     /// Keys of what stands in for it.
@@ -96,6 +100,8 @@ pub(in crate::source) struct Listed {
     pub(in crate::source) name: &'static str,
     /// Why one may be left out, besides being obsolete.
     pub(in crate::source) reasons: &'static [&'static str],
+    /// Why a row of what is none of them is left out.
+    pub(in crate::source) stranger: &'static str,
 }
 
 /// The key of the relation of a child to its parent, as other sources have it.
@@ -109,7 +115,7 @@ pub(in crate::source) fn key(id: &str, place: &Location) -> Result<String, ReadE
 }
 
 /// The key of a relation in the graph.
-pub(super) fn relation_key(id: &str) -> String {
+pub(in crate::source) fn relation_key(id: &str) -> String {
     match (id, curie::split(id)) {
         ("is_a", _) => ISA.to_owned(),
         (_, Some(curie)) => curie.key(),

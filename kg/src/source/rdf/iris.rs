@@ -31,10 +31,17 @@ pub(super) struct Prefixes {
 impl Prefixes {
     /// `own` are those of a config, by their names: they go before those that are known.
     pub(super) fn new(own: &BTreeMap<String, String>) -> Self {
-        let known = KNOWN.iter().map(|(name, iri)| ((*iri).to_owned(), (*name).to_owned()));
+        let known = KNOWN.iter().filter(|(name, _)| !own.contains_key(*name));
+        let known = known.map(|(name, iri)| ((*iri).to_owned(), (*name).to_owned()));
         let mut all: BTreeMap<String, String> = known.collect();
         all.extend(own.iter().map(|(name, iri)| (iri.clone(), name.clone())));
         Self { all }
+    }
+
+    /// Whether a name in a config is an IRI, or has a prefix that is known. `is_a` stands for `rdfs:subClassOf`.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        let Some((prefix, rest)) = name.split_once(':') else { return name == "is_a" };
+        rest.starts_with("//") || prefix == "urn" || self.all.values().any(|known| known == prefix)
     }
 
     /// The IRI of a name in a config: `skos:broader`, or an IRI as it stands.
@@ -112,6 +119,15 @@ mod tests {
         ] {
             assert_eq!((prefixes.short(iri).as_str(), prefixes.key(iri).as_str()), (short, key), "{iri}");
         }
+        assert!(
+            ["skos:broader", "wd:1", "http://x/y", "urn:x:1", "is_a"].iter().all(|name| prefixes.knows(name))
+        );
+        assert!(!["foo:label", "label"].iter().any(|name| prefixes.knows(name)));
+        assert_eq!(
+            prefixes.iri("wd:1"),
+            "http://example.org/x/1",
+            "a declared prefix goes before the known one"
+        );
         assert_eq!(prefixes.iri("skos:broader"), "http://www.w3.org/2004/02/skos/core#broader");
         assert_eq!(prefixes.iri("http://example.org/y"), "http://example.org/y");
         assert_eq!(worded("http://www.wikidata.org/prop/direct/P31"), "http://www.wikidata.org/entity/P31");

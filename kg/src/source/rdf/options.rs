@@ -6,10 +6,11 @@ use base::setting::InvalidSetting;
 use base::share::Share;
 use serde::{Deserialize, Serialize};
 
+use super::iris::Prefixes;
 use crate::source::check_level;
 use crate::source::files::Location;
 use crate::source::kgx::Xref;
-use crate::source::ontology::{Obsolete, Scope, Taken};
+use crate::source::ontology::{Obsolete, Scope, Taken, relation_key};
 
 /// A graph in RDF: where it lies and what is taken of it. Predicates are IRIs, or names with a prefix (`skos:broader`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -58,11 +59,6 @@ pub struct Options {
     /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
     /// no level.
     pub level: Option<u8>,
-    /// The share of things in triples that may have no name and then go by their keys, 0 to 1.
-    ///
-    /// Source: ours: because a missing name is more often a wrong or truncated file than a nameless thing.
-    #[serde(default)]
-    pub max_untexted: Share,
 }
 
 fn all(names: &[&str]) -> Vec<String> {
@@ -101,7 +97,8 @@ impl Options {
             xref: Xref::SameAs,
             obsolete: self.obsolete,
             level: self.level,
-            max_untexted: self.max_untexted,
+            max_untexted: Share::default(),
+            relation_key,
         }
     }
 
@@ -125,6 +122,21 @@ impl Options {
             if !iri.contains(':') {
                 let expected = "what IRIs begin with (http://bio2rdf.org/drugbank:)";
                 return Err(InvalidSetting::new(format!("prefixes.{name}"), format!("{iri:?}"), expected));
+            }
+        }
+        let prefixes = Prefixes::new(&self.prefixes);
+        let lists = [
+            ("names", &self.names),
+            ("synonyms", &self.synonyms),
+            ("definitions", &self.definitions),
+            ("same", &self.same),
+        ];
+        let named = lists.into_iter().flat_map(|(key, names)| names.iter().map(move |name| (key, name)));
+        let asked = self.relations.iter().flatten().map(|name| ("relations", name));
+        for (key, name) in named.chain(asked) {
+            if !prefixes.knows(name) {
+                let expected = "an IRI, or a name with a prefix that is known or declared in `prefixes`";
+                return Err(InvalidSetting::new(key, format!("{name:?}"), expected));
             }
         }
         check_level("level", self.level)

@@ -60,8 +60,8 @@ fn statements_between_named_things_become_triples_and_all_are_counted() {
     assert_eq!(fever.types, [SemanticType { code: None, name: "Clinical sign".to_owned() }]);
     let rows = &report.funnel.triples;
     // A symptom of itself is kept here, and dropped by the merging.
-    assert_eq!((rows.read, rows.kept), (11, 5));
-    for (reason, count) in [(LITERAL, 1), (BLANK, 1), ("no_node", 1), ("obsolete", 1), (OF_RELATION, 1)] {
+    assert_eq!((rows.read, rows.kept), (10, 5));
+    for (reason, count) in [(LITERAL, 1), (BLANK, 1), ("no_name", 1), ("obsolete", 1), (OF_RELATION, 1)] {
         assert_eq!(rows.dropped.get(reason), Some(&count), "{reason}: {rows:?}");
     }
     assert_eq!((rows.bytes, rows.lines), (TURTLE.len() as u64, TURTLE.lines().count() as u64));
@@ -89,6 +89,11 @@ fn n_triples_say_the_same_and_names_go_by_predicate_and_language() {
     assert_eq!(triples(&parse("g.nt", &text, &asked("http://e/linkedTo")).unwrap().1).len(), 1);
     let found = parse("g.nt", &text, &asked("x:linkedTo")).unwrap_err();
     assert!(found.contains("there is no relation \"x:linkedTo\""), "{found}");
+    let unknown = asked("y:linkedTo").check("mine").unwrap_err().to_string();
+    assert!(
+        unknown.contains("relations is \"y:linkedTo\", expected an IRI, or a name with a prefix"),
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -102,8 +107,9 @@ fn what_is_no_rdf_is_refused_with_its_place() {
         let error = parse(name, &text, &options()).unwrap_err();
         assert!(error.contains(found), "{found}: {error}");
     }
+    // What has no name is left out, and said.
     let unnamed = "<http://e/a> <http://e/r> <http://e/b> .\n<http://e/b> <http://e/r> <http://e/a> .\n";
-    let (report, canon) = parse("g.nt", unnamed, &options()).unwrap();
-    let error = report.naming.unwrap().settle(&canon).unwrap_err().to_string();
-    assert!(error.contains("2 of 2 entities have no text"), "{error}");
+    let (report, _) = parse("g.nt", unnamed, &options()).unwrap();
+    assert_eq!((report.funnel.triples.kept, report.funnel.triples.dropped["no_name"]), (0, 2));
+    assert!(report.funnel.left_out()[0].contains("2 of 2 rows of g.nt are of entities without a name"));
 }

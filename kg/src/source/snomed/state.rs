@@ -1,6 +1,7 @@
 //! Rows of a release: the states of its components, of which the latest holds.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use base::funnel::Tally;
 use base::read::ReadError;
@@ -25,19 +26,12 @@ pub(super) struct Latest<T> {
     pub(super) tally: Tally,
 }
 
-impl<T> Latest<T> {
-    /// States that later ones have taken the place of.
-    pub(super) fn superseded(&self) -> u64 {
-        self.tally.dropped.get(SUPERSEDED).copied().unwrap_or_default()
-    }
-}
-
 /// What all components have.
 const COMMON: [&str; 3] = ["id", "effectiveTime", "active"];
 
-/// Reads a file: `columns` are those behind the first three, `parse` makes of a row what is kept of it.
+/// Reads files of the same component: `columns` are those behind the first three, `parse` makes of a row what is kept of it.
 pub(super) fn latest<T>(
-    file: &Reopened<'_>,
+    files: &[Reopened<'_>],
     columns: &[&'static str],
     parse: impl Fn(&Row<'_, '_>) -> Result<T, ReadError>,
 ) -> Result<Latest<T>, ReadError> {
@@ -45,31 +39,42 @@ pub(super) fn latest<T>(
     let mut place: HashMap<String, usize> = HashMap::new();
     let mut superseded = 0;
     let mut states: Vec<State<T>> = Vec::new();
-    let mut tally = each(file, &all, |row| {
-        let state = State {
-            id: row.text(0)?.to_owned(),
-            time: time(row, 1)?,
-            is_active: flag(row, 2)?,
-            of: parse(row)?,
-        };
-        match place.get(&state.id) {
-            None => {
-                place.insert(state.id.clone(), states.len());
-                states.push(state);
-            }
-            Some(&before) if states[before].time == state.time => {
-                let found = format!("{} has another row of {}, too", state.id, state.time);
-                return Err(row.refused(found, "a row for each state"));
-            }
-            Some(&before) => {
-                superseded += 1;
-                if states[before].time < state.time {
-                    states[before] = state;
+    let mut tally = Tally::new(files.first().map_or(Path::new(""), |file| &file.label), &[]);
+    for file in files {
+        let read = each(file, &all, |row| {
+            let state = State {
+                id: row.text(0)?.to_owned(),
+                time: time(row, 1)?,
+                is_active: flag(row, 2)?,
+                of: parse(row)?,
+            };
+            match place.get(&state.id) {
+                None => {
+                    place.insert(state.id.clone(), states.len());
+                    states.push(state);
+                }
+                Some(&before) if states[before].time == state.time => {
+                    let found = format!("{} has another row of {}, too", state.id, state.time);
+                    return Err(row.refused(found, "a row for each state"));
+                }
+                Some(&before) => {
+                    superseded += 1;
+                    if states[before].time < state.time {
+                        states[before] = state;
+                    }
                 }
             }
+            Ok(())
+        })?;
+        tally.lines += read.lines;
+        tally.bytes += read.bytes;
+        read.dropped.iter().for_each(|(reason, rows)| tally.drop_all(reason, *rows));
+        for column in read.columns_not_used {
+            if !tally.columns_not_used.contains(&column) {
+                tally.columns_not_used.push(column);
+            }
         }
-        Ok(())
-    })?;
+    }
     tally.drop_all(SUPERSEDED, superseded);
     Ok(Latest { states, tally })
 }

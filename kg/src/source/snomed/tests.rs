@@ -203,6 +203,31 @@ fn files_may_be_packed_lie_in_one_folder_and_are_named_when_missing_or_damaged()
     }
     let (_, canon) = read_folder(flat.path(), |_| ()).unwrap();
     assert_eq!(triples(&canon).len(), 2);
+    let delta = folder.path().join("Terminology/sct2_Concept_Delta_INT_20260101.txt");
+    base::whole::write_whole(&delta, CONCEPT.as_bytes()).unwrap();
+    let found = read_folder(folder.path(), |_| ()).unwrap_err();
+    assert!(
+        found.contains("Concept_Delta_INT_20260101.txt: the file has changes")
+            && found.contains("Snapshot or Full"),
+        "{found}"
+    );
+    fs::remove_file(&delta).unwrap();
+    // A second file of descriptions is read under its own name.
+    let danish = folder.path().join("Terminology/sct2_Description_Snapshot-da_INT_20260101.txt");
+    let row = format!("7000001\t20020131\t1\t9000001\t{FEVER}\tda\t{SYNONYM}\tFeber igen\t9000003\n");
+    base::whole::write_whole(&danish, format!("{DESCRIPTION}{row}").as_bytes()).unwrap();
+    let (report, _) =
+        read_folder(folder.path(), |of| of.languages = ["en", "da"].map(str::to_owned).into()).unwrap();
+    let descriptions = report.funnel.supporting.iter().find(|of| of.file.contains("Description")).unwrap();
+    assert_eq!((descriptions.read, descriptions.kept), (12, 11));
+    base::whole::write_whole(&danish, format!("{DESCRIPTION}{}", row.replace("\t1\t9", "\tx\t9")).as_bytes())
+        .unwrap();
+    let found = read_folder(folder.path(), |_| ()).unwrap_err();
+    assert!(
+        found.contains("Snapshot-da_INT_20260101.txt: line 2, column 3 (active): found \"x\""),
+        "{found}"
+    );
+    fs::remove_file(&danish).unwrap();
     let mut wrong = Made::new();
     wrong.relationships = wrong.relationships.replace(&FEVER.to_string(), "fever");
     let found = wrong.read(|_| ()).unwrap_err();
