@@ -26,8 +26,9 @@ const ROWS: usize = 1 << 14;
 
 /// Reads publishers' files of medical knowledge graphs into one canonical graph, as the stage `triples` does.
 ///
-/// `sources` is the name of a source ("rotmensch", "hsdn", "mesh", "umls", "obo", "snomed", "rxnorm", "icd10cm", "omop", "kgx.NAME", "ontologies.NAME", "triples.NAME") with its options as further arguments, or a
-/// dictionary of several, as the table `[sources]` of a config has it: the same names, the same values (docs/config.md). Files lie on this machine.
+/// `sources` is the name of a source ("rotmensch", "hsdn", "mesh", "umls", "obo", "snomed", "rxnorm", "icd10cm", "omop", "kgx.NAME", "ontologies.NAME",
+/// "edges.NAME", "neo4j.NAME", "rdf.NAME", "triples.NAME") with its options as further arguments, or a dictionary of several, as the table `[sources]` of a
+/// config has it: the same names, the same values (docs/config.md). Files lie on this machine.
 /// `canon` has settings of the table `[canon]`: `inverses`, `self_loops`, `ambiguous`, `namespaces`.
 ///
 /// A row is a triple of the merged graph, sorted by the keys of subject, relation and object:
@@ -82,7 +83,7 @@ fn table_of(sources: &Bound<'_, PyAny>, options: Map<String, Value>) -> PyResult
     };
     let name = name.to_str()?;
     let table = match name.split_once('.') {
-        None if ["kgx", "triples"].contains(&name) => {
+        None if ["kgx", "triples", "edges", "neo4j", "rdf", "ontologies"].contains(&name) => {
             let example = format!("{name}.mine");
             return Err(PyValueError::new_err(format!(
                 "sources={name:?}: a source of this kind has a name, as in {example:?}"
