@@ -67,6 +67,22 @@ impl Tally {
         self.drop_all(BLANK_LINES, lines.blank());
     }
 
+    /// Adds what was read of another file, which is counted under this name; unused columns are listed once.
+    pub fn add(&mut self, other: &Tally) {
+        self.bytes += other.bytes;
+        self.lines += other.lines;
+        self.read += other.read;
+        self.kept += other.kept;
+        for (sums, more) in [(&mut self.dropped, &other.dropped), (&mut self.mended, &other.mended)] {
+            more.iter().for_each(|(reason, rows)| *sums.entry(reason).or_insert(0) += rows);
+        }
+        for column in &other.columns_not_used {
+            if !self.columns_not_used.contains(column) {
+                self.columns_not_used.push(column.clone());
+            }
+        }
+    }
+
     /// Drops several rows for one reason, which is listed even if there are none.
     pub fn drop_all(&mut self, reason: &'static str, rows: u64) {
         self.read += rows;

@@ -25,6 +25,8 @@ pub mod rxnorm;
 mod same;
 mod separated;
 pub mod snomed;
+#[cfg(test)]
+mod testing;
 pub mod triples;
 pub mod umls;
 mod warnings;
@@ -214,6 +216,26 @@ impl Config {
             })?;
         }
         Ok(())
+    }
+}
+
+/// Whether a source whose name is the namespace of its keys may have it.
+fn check_name(name: &str) -> Result<(), InvalidSetting> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    if name.is_empty() || !name.chars().all(fits) {
+        let expected = "small letters, digits, _ and -; rename it";
+        return Err(InvalidSetting::new("", format!("a source called {name:?}"), expected));
+    }
+    Ok(())
+}
+
+/// Refuses lists of what is to be kept that have nothing.
+fn check_kept<const N: usize>(
+    lists: [(&'static str, Option<&BTreeSet<String>>); N],
+) -> Result<(), InvalidSetting> {
+    match lists.into_iter().find(|(_, list)| list.is_some_and(BTreeSet::is_empty)) {
+        Some((key, _)) => Err(InvalidSetting::new(key, "[], which keeps nothing", "one name at least")),
+        None => Ok(()),
     }
 }
 

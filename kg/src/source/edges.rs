@@ -6,7 +6,6 @@
 mod options;
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::BufReader;
 
 use base::funnel::Tally;
 use base::read::ReadError;
@@ -14,7 +13,8 @@ use base::setting::InvalidSetting;
 
 pub use self::options::{End, Layout, Nodes, Options, Relation};
 use super::curie::{self, Curie};
-use super::files::{Files, Reopened, Slot, unopened};
+use super::files::{Files, Reopened, Slot};
+use super::named::{Used, rows};
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term, Wording};
 use super::separated::{Column, Record, Records};
 use super::{Source, SourceReport};
@@ -29,9 +29,10 @@ impl Source for Options {
     }
 
     fn slots(&self) -> Vec<Slot<'_>> {
-        let edges = self.files.iter().enumerate().map(|(n, file)| Slot::file(format!("files.{n}"), file));
         let nodes = self.nodes.iter().enumerate();
-        edges.chain(nodes.map(|(n, of)| Slot::file(format!("nodes.{n}.path"), &of.path))).collect()
+        Slot::list("files", &self.files)
+            .chain(nodes.map(|(n, of)| Slot::file(format!("nodes.{n}.path"), &of.path)))
+            .collect()
     }
 
     fn inverses(&self) -> &[[String; 2]] {
@@ -39,16 +40,9 @@ impl Source for Options {
     }
 
     fn read(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
-        let file = |key: String| {
-            let missing = || ReadError::new(key.as_str(), "the file is not there", "it", "fetch it");
-            files.release(&key).ok_or_else(missing)
-        };
-        let lists = Lists {
-            edges: (0..self.files.len()).map(|n| file(format!("files.{n}"))).collect::<Result<_, _>>()?,
-            nodes: (0..self.nodes.len())
-                .map(|n| file(format!("nodes.{n}.path")))
-                .collect::<Result<_, _>>()?,
-        };
+        let nodes = (0..self.nodes.len()).map(|number| files.given(&format!("nodes.{number}.path")));
+        let lists =
+            Lists { edges: files.list("files", self.files.len())?, nodes: nodes.collect::<Result<_, _>>()? };
         read(&lists, name, self, builder)
     }
 }
@@ -80,12 +74,6 @@ impl Places {
         let namespace = end.namespace.as_ref().map(|column| place(column, "namespace")).transpose()?;
         Ok(Self { id, name, kind, namespace })
     }
-}
-
-/// Columns that are read.
-trait Used {
-    /// Their places.
-    fn used(&self) -> Vec<usize>;
 }
 
 impl Used for Places {
@@ -177,25 +165,6 @@ fn in_namespace(namespace: &str, id: &str) -> String {
     Curie { prefix, id: &id }.key()
 }
 
-/// Hands on each row of a table whose columns `find` has found.
-fn each<'f, C: Used>(
-    file: &'f Reopened<'_>,
-    layout: Layout,
-    find: impl FnOnce(&mut Records<'f, BufReader<super::files::Bytes<'f>>>) -> Result<C, ReadError>,
-    mut take: impl FnMut(&C, &Record<'_>) -> Result<(), ReadError>,
-) -> Result<Tally, ReadError> {
-    let opened = (file.open)().map_err(|error| unopened(&file.label, &error))?;
-    let mut records = Records::new(BufReader::new(opened), &file.label, layout.shape())?;
-    let columns = find(&mut records)?;
-    while let Some(record) = records.next_record()? {
-        take(&columns, &record)?;
-    }
-    let mut tally = Tally::new(&file.label, &[]);
-    records.account(&mut tally);
-    tally.columns_not_used = records.unused(&columns.used());
-    Ok(tally)
-}
-
 /// Where the columns of edges are.
 struct Columns {
     subject: Places,
@@ -231,23 +200,23 @@ pub fn read(
     let mut things = Things { source: name, options, said: HashMap::new(), order: Vec::new() };
     let mut supporting = Vec::new();
     for (file, nodes) in lists.nodes.iter().zip(&options.nodes) {
-        let mut rows = 0;
-        let mut tally = each(
+        let mut read = 0;
+        let mut tally = rows(
             file,
-            nodes.layout,
+            nodes.layout.shape(),
             |records| Places::new(&nodes.columns, records),
             |places, record| {
-                rows += 1;
+                read += 1;
                 things.describe(record, *places)
             },
         )?;
-        (0..rows).for_each(|_| tally.keep());
+        (0..read).for_each(|_| tally.keep());
         supporting.push(tally);
     }
     for file in &lists.edges {
-        each(
+        rows(
             file,
-            options.layout,
+            options.layout.shape(),
             |records| Columns::find(options, records),
             |columns, record| {
                 things.describe(record, columns.subject)?;
@@ -255,10 +224,9 @@ pub fn read(
             },
         )?;
     }
-    let synonyms = [Scope::Exact].into();
     let label = lists.edges.first().map(|file| file.label.clone()).unwrap_or_default();
     let listed = Listed { name: "things", reasons: &[], stranger: NO_NODE };
-    let mut ontology = Ontology::new(name, options.taken(&synonyms), &label, listed, builder);
+    let mut ontology = Ontology::new(name, options.taken(), &label, listed, builder);
     for (at, key) in (1..).zip(std::mem::take(&mut things.order)) {
         let said = things.said.remove(&key).unwrap_or_default();
         // Keys are there once.
@@ -286,9 +254,9 @@ fn state(
     let options = things.options;
     let (mut worded, mut all) = (HashMap::<String, String>::new(), Tally::new(&lists.edges[0].label, &[]));
     for file in &lists.edges {
-        let tally = each(
+        let tally = rows(
             file,
-            options.layout,
+            options.layout.shape(),
             |records| Columns::find(options, records),
             |columns, record| {
                 let [subject, object] =
@@ -323,17 +291,9 @@ fn state(
                 ontology.row(&subject, &Link { relation: relation.to_owned(), object })
             },
         )?;
-        for column in tally.columns_not_used {
-            if !all.columns_not_used.contains(&column) {
-                all.columns_not_used.push(column);
-            }
-        }
-        all.lines += tally.lines;
-        all.bytes += tally.bytes;
-        for (reason, rows) in tally.dropped {
-            (0..rows).for_each(|_| ontology.leave_out_row(reason));
-        }
+        all.add(&tally);
     }
+    ontology.leave_out_rows(&all);
     let mut report = ontology.finish(all.lines, all.bytes)?;
     report.funnel.triples.columns_not_used = all.columns_not_used;
     Ok(report)

@@ -1,16 +1,20 @@
 //! The files of a source: which ones a config names, how they are found in a folder, and how they are opened.
 
+mod on_disk;
+
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, BufRead, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use base::bom::Unmarked;
 use base::gz::{self, Packing};
 use base::read::ReadError;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::Source;
+pub use self::on_disk::{beginning, locate, on_disk, part_names};
 
 /// A location: a file or folder as a config names it, which the reader of the config resolves.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -61,6 +65,26 @@ impl<'a> Slot<'a> {
     /// One file.
     pub(super) fn file(key: impl Into<String>, location: &'a Location) -> Self {
         Self { key: key.into(), location, members: &[] }
+    }
+
+    /// The files of a list.
+    pub(super) fn list(key: &str, locations: &'a [Location]) -> impl Iterator<Item = Self> {
+        locations
+            .iter()
+            .enumerate()
+            .map(move |(number, location)| Self::file(format!("{key}.{number}"), location))
+    }
+}
+
+impl Member {
+    /// One that the source cannot do without.
+    pub(super) const fn needed(name: &'static str, form: Form) -> Self {
+        Self { name, needed: true, form }
+    }
+
+    /// One that it can.
+    pub(super) const fn optional(name: &'static str, form: Form) -> Self {
+        Self { name, needed: false, form }
     }
 }
 
@@ -158,6 +182,17 @@ impl<'f> Files<'f> {
         Ok(Input { reader, label: found.label.clone() })
     }
 
+    /// As [`Files::release`], of a file that must be there.
+    pub(super) fn given(&self, key: &str) -> Result<Reopened<'_>, ReadError> {
+        let name = key.rsplit('/').next().unwrap_or(key);
+        self.release(key).ok_or_else(|| ReadError::new(name, "the file is not there", "it", "fetch it"))
+    }
+
+    /// The files of a list that the config names, which has so many: see [`Slot::list`].
+    pub(super) fn list(&self, key: &str, count: usize) -> Result<Vec<Reopened<'_>>, ReadError> {
+        (0..count).map(|number| self.given(&format!("{key}.{number}"))).collect()
+    }
+
     /// Files that are not parts of one but follow each other, each called by its own name.
     pub(super) fn each(&self, key: &str) -> Vec<Reopened<'_>> {
         let paths = self.found.get(key).map_or(&[][..], |found| &found.paths);
@@ -181,6 +216,26 @@ impl fmt::Debug for Files<'_> {
     }
 }
 
+/// What a file's name ends in, in lower case and without the ending of a packed one; empty where there is none.
+pub(super) fn ending(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    name.rsplit_once('.').map(|(_, ending)| ending.to_owned()).unwrap_or_default()
+}
+
+/// A whole JSON document; `expected` and `remedy` are for one that is none.
+pub(super) fn json<T: DeserializeOwned>(
+    reader: impl Read,
+    file: &Path,
+    expected: &str,
+    remedy: &str,
+) -> Result<T, ReadError> {
+    serde_json::from_reader(BufReader::new(Unmarked::new(reader))).map_err(|error| {
+        let place = format!("{}: line {}, column {}", file.display(), error.line(), error.column());
+        ReadError::new(place, error.to_string(), expected, remedy)
+    })
+}
+
 /// A file that may be opened more than once.
 pub struct Reopened<'f> {
     /// The name that messages call it by.
@@ -199,127 +254,6 @@ impl fmt::Debug for Reopened<'_> {
 pub(super) fn unopened(path: &Path, error: &io::Error) -> ReadError {
     let remedy = "name a file or folder that is there, and see that it can be read";
     ReadError::new(path, format!("cannot open it: {error}"), "", remedy)
-}
-
-/// Where the parts of one file of a release lie: one path, or several that follow one another. Where more than one form lies there, the plain one
-/// is read, then the packed one.
-///
-/// # Errors
-/// When the folder cannot be listed, the name is no file's, or a part in the middle is missing.
-pub fn locate(folder: &Path, name: &str) -> Result<Option<Vec<PathBuf>>, ReadError> {
-    for form in [name.to_owned(), format!("{name}.gz")] {
-        let path = folder.join(form);
-        match fs::metadata(&path) {
-            Ok(found) if found.is_file() => return Ok(Some(vec![path])),
-            Ok(_) => {
-                let found = "found no file but a folder or a device";
-                return Err(ReadError::new(&path, found, "an RRF file", "move it away"));
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(unopened(&path, &error)),
-        }
-    }
-    let unlisted = |error| unopened(folder, &error);
-    let mut parts = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unlisted)? {
-        let found = entry.map_err(unlisted)?.file_name();
-        let ending = found.to_str().and_then(|found| found.strip_prefix(name)?.strip_prefix('.'));
-        if let Some([first @ b'a'..=b'z', second @ b'a'..=b'z', b'.', b'g', b'z']) = ending.map(str::as_bytes)
-        {
-            parts.push([*first, *second]);
-        }
-    }
-    parts.sort_unstable();
-    let part = |[first, second]: [u8; 2]| folder.join(part_name(name, char::from(first), char::from(second)));
-    let counted = (b'a'..=b'z').flat_map(|first| (b'a'..=b'z').map(move |second| [first, second]));
-    if let Some((missing, _)) = counted.zip(&parts).find(|(wanted, found)| wanted != *found) {
-        let found = "this part is missing, later ones are there";
-        return Err(ReadError::new(&part(missing), found, "all from .aa.gz on", "fetch it"));
-    }
-    Ok((!parts.is_empty()).then(|| parts.into_iter().map(part).collect()))
-}
-
-/// The files in a folder whose names begin with `name` and end in `.txt` or `.txt.gz`, in the order of their names. Folders in front of the name
-/// may be left out: all files may lie in `folder` itself, or in the folder around the last one.
-///
-/// # Errors
-/// When a folder cannot be listed, or the files are a delta or of two types of release.
-pub fn beginning(folder: &Path, name: &str) -> Result<Option<Vec<PathBuf>>, ReadError> {
-    let (below, start) = name.rsplit_once('/').unwrap_or(("", name));
-    // `Refset/Content`, `Refset`, the folder itself.
-    for below in Path::new(below).ancestors().map(|below| folder.join(below)).filter(|below| below.is_dir()) {
-        let paths = begun(&below, start)?;
-        let has = |kind: &str| paths.iter().find(|path| path.to_string_lossy().contains(kind));
-        if let Some(delta) = has("Delta") {
-            let found = "the file has changes since another release alone";
-            return Err(ReadError::new(delta, found, "the folder Snapshot or Full", "name one of these"));
-        }
-        if let (Some(full), Some(_)) = (has("Full_").or(has("Full-")), has("Snapshot")) {
-            let found = "files of a full release and of a snapshot lie in one folder";
-            return Err(ReadError::new(full, found, "one of the two", "name one of their folders"));
-        }
-        if !paths.is_empty() {
-            return Ok(Some(paths));
-        }
-    }
-    Ok(None)
-}
-
-fn begun(folder: &Path, start: &str) -> Result<Vec<PathBuf>, ReadError> {
-    let unlisted = |error| unopened(folder, &error);
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unlisted)? {
-        let path = entry.map_err(unlisted)?.path();
-        let found = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if found.starts_with(start)
-            && (found.ends_with(".txt") || found.ends_with(".txt.gz"))
-            && path.is_file()
-        {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
-}
-
-/// The files of a source that lie on this machine, where its options name them. What is named and is not there is told by who opens it.
-///
-/// # Errors
-/// When a folder of a release cannot be listed, or lacks a part in the middle.
-pub fn on_disk(source: &dyn Source) -> Result<BTreeMap<String, Found>, ReadError> {
-    let mut found = BTreeMap::new();
-    for Slot { key, location, members } in source.slots() {
-        let named = PathBuf::from(&location.0);
-        for member in members {
-            let label = named.join(member.name);
-            let paths = match member.form {
-                Form::Release if named.is_dir() => locate(&named, member.name)?,
-                Form::Beginning if named.is_dir() => beginning(&named, member.name)?,
-                Form::Release | Form::Beginning | Form::Plain => label.exists().then(|| vec![label.clone()]),
-            };
-            let paths = paths.or_else(|| member.needed.then(|| vec![label.clone()]));
-            let label = |paths: &[PathBuf]| match (member.form, paths) {
-                (Form::Beginning, [path]) => path.clone(),
-                _ => label,
-            };
-            found.extend(
-                paths.map(|paths| (format!("{key}/{}", member.name), Found { label: label(&paths), paths })),
-            );
-        }
-        if members.is_empty() {
-            found.insert(key, Found { label: named.clone(), paths: vec![named] });
-        }
-    }
-    Ok(found)
-}
-
-/// What a file of a release may be called in a folder that cannot be listed, the parts in their order.
-pub fn part_names(name: &str) -> impl Iterator<Item = String> {
-    ('a'..='z').flat_map(move |first| ('a'..='z').map(move |second| part_name(name, first, second)))
-}
-
-fn part_name(name: &str, first: char, second: char) -> String {
-    format!("{name}.{first}{second}.gz")
 }
 
 /// Opens the parts of a file, which follow one another, and unpacks each.
@@ -366,6 +300,7 @@ fn named(path: &Path, error: io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Write;
 
     use flate2::Compression;

@@ -21,8 +21,7 @@ use base::share::Share;
 use serde::{Deserialize, Serialize};
 
 use super::files::{Files, Input, Location, Slot};
-use super::kgx::Xref;
-use super::ontology::{Link, Listed, NO_NODE, Obsolete, Ontology, Scope, Synonym, Taken, Term, relation_key};
+use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Taken, Term};
 use super::xml::{Fault, Scanner, prolog};
 use super::{Source, SourceReport, check_level};
 use crate::table::{Builder, SemanticType};
@@ -89,13 +88,10 @@ pub fn read<R: BufRead>(
     let Input { reader, label } = file;
     let text = whole(reader, &label)?;
     let taken = Taken {
-        relations: None,
-        synonyms: &options.synonyms,
-        xref: Xref::Ignore,
-        obsolete: Obsolete::Drop,
+        synonyms: Some(&options.synonyms),
         level: options.level,
         max_untexted: options.max_untexted,
-        relation_key,
+        ..Taken::default()
     };
     let listed = Listed { name: "codes", reasons: &[], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, taken, &label, listed, builder);

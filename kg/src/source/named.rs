@@ -1,11 +1,12 @@
-//! Tables whose first line names the columns, between tabs and without quoting, as terminologies are released: the columns that are asked for, row by row.
+//! Tables row by row, in the columns that are asked for; among them those whose first line names the columns, between tabs and without quoting, as
+//! terminologies are released.
 
 use std::io::BufReader;
 
 use base::funnel::Tally;
 use base::read::ReadError;
 
-use super::files::{Reopened, unopened};
+use super::files::{Bytes, Reopened, unopened};
 use super::separated::{Column, Quotes, Record, Records, Shape};
 
 /// What to do about a value that is none.
@@ -46,28 +47,59 @@ impl Row<'_, '_> {
     }
 }
 
-/// Hands on each row of a file, and says how many lines and bytes it has and which columns are not used.
+/// Columns of a table that are read.
+pub(super) trait Used {
+    /// Their places.
+    fn used(&self) -> Vec<usize>;
+}
+
+impl Used for Vec<(&'static str, usize)> {
+    fn used(&self) -> Vec<usize> {
+        self.iter().map(|(_, place)| *place).collect()
+    }
+}
+
+/// Hands on each row of a file whose columns `find` has found, and says how many lines and bytes it has, which rows were none and which columns are not
+/// used.
 ///
 /// # Errors
-/// When a column is missing, a row has another width than the first line, or `take` fails.
+/// When a row has another width than the first line, or `find` or `take` fails.
+pub(super) fn rows<'f, C: Used>(
+    file: &'f Reopened<'_>,
+    shape: Shape,
+    find: impl FnOnce(&mut Records<'f, BufReader<Bytes<'f>>>) -> Result<C, ReadError>,
+    mut take: impl FnMut(&C, &Record<'_>) -> Result<(), ReadError>,
+) -> Result<Tally, ReadError> {
+    let opened = (file.open)().map_err(|error| unopened(&file.label, &error))?;
+    let mut records = Records::new(BufReader::new(opened), &file.label, shape)?;
+    let columns = find(&mut records)?;
+    while let Some(record) = records.next_record()? {
+        take(&columns, &record)?;
+    }
+    let mut tally = Tally::new(&file.label, &[]);
+    records.account(&mut tally);
+    tally.columns_not_used = records.unused(&columns.used());
+    Ok(tally)
+}
+
+/// As [`rows`], of a file of a terminology.
+///
+/// # Errors
+/// When a column is missing, or as [`rows`].
 pub(super) fn each(
     file: &Reopened<'_>,
     columns: &[&'static str],
     mut take: impl FnMut(&Row<'_, '_>) -> Result<(), ReadError>,
 ) -> Result<Tally, ReadError> {
-    let opened = (file.open)().map_err(|error| unopened(&file.label, &error))?;
     let shape = Shape { quotes: Some(Quotes::None), ..Shape::TABS };
-    let mut records = Records::new(BufReader::new(opened), &file.label, shape)?;
-    let mut places = Vec::with_capacity(columns.len());
-    for name in columns {
-        places.push((*name, records.column(&Column::Name((*name).to_owned()), name)?));
-    }
-    while let Some(record) = records.next_record()? {
-        take(&Row { record: &record, columns: &places })?;
-    }
-    let mut tally = Tally::new(&file.label, &[]);
-    records.account(&mut tally);
-    let used: Vec<usize> = places.iter().map(|(_, place)| *place).collect();
-    tally.columns_not_used = records.unused(&used);
-    Ok(tally)
+    rows(
+        file,
+        shape,
+        |records| {
+            let place =
+                |name: &&'static str| Ok((*name, records.column(&Column::Name((*name).to_owned()), name)?));
+            columns.iter().map(place).collect::<Result<Vec<_>, ReadError>>()
+        },
+        |columns, record| take(&Row { record, columns }),
+    )
 }

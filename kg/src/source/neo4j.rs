@@ -11,7 +11,6 @@
 //! Nodes and relationships may stand in one file, as in exports. Files are read twice: relationships may come before their nodes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::BufReader;
 
 use base::funnel::Tally;
 use base::read::ReadError;
@@ -20,11 +19,11 @@ use base::share::Share;
 use serde::{Deserialize, Serialize};
 
 use super::curie::{self, Curie};
-use super::files::{Files, Location, Reopened, Slot, unopened};
-use super::kgx::Xref;
-use super::ontology::{Link, Listed, NO_NODE, Obsolete, Ontology, Scope, Synonym, Taken, Term};
-use super::separated::{FirstLine, Quotes, Record, Records, Separator, Shape};
-use super::{Source, SourceReport, check_level};
+use super::files::{Files, Location, Reopened, Slot};
+use super::named::{Used, rows};
+use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Taken, Term};
+use super::separated::{FirstLine, Quotes, Record, Separator, Shape};
+use super::{Source, SourceReport, check_level, check_name};
 use crate::table::{Builder, SemanticType};
 
 /// A graph in Neo4j's CSV: where it lies and what is taken of it.
@@ -87,26 +86,20 @@ impl Options {
         one.chain(&self.synonyms).map(String::as_str)
     }
 
-    fn taken<'o>(&'o self, synonyms: &'o BTreeSet<Scope>) -> Taken<'o> {
+    fn taken(&self) -> Taken<'_> {
         Taken {
             relations: self.relations.as_ref(),
-            synonyms,
-            xref: Xref::Ignore,
-            obsolete: Obsolete::Drop,
             level: self.level,
             max_untexted: self.max_untexted,
             relation_key: str::to_owned,
+            ..Taken::default()
         }
     }
 }
 
 impl Source for Options {
     fn check(&self, name: &str) -> Result<(), InvalidSetting> {
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-        if name.is_empty() || !name.chars().all(fits) {
-            let expected = "small letters, digits, _ and -; rename it";
-            return Err(InvalidSetting::new("", format!("a source called {name:?}"), expected));
-        }
+        check_name(name)?;
         for (key, empty) in [
             ("files", self.files.is_empty()),
             ("name", self.name.trim().is_empty()),
@@ -120,8 +113,7 @@ impl Source for Options {
     }
 
     fn slots(&self) -> Vec<Slot<'_>> {
-        let files = self.files.iter().enumerate();
-        files.map(|(number, file)| Slot::file(format!("files.{number}"), file)).collect()
+        Slot::list("files", &self.files).collect()
     }
 
     fn inverses(&self) -> &[[String; 2]] {
@@ -129,12 +121,7 @@ impl Source for Options {
     }
 
     fn read(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
-        let file = |number: usize| {
-            let key = format!("files.{number}");
-            let missing = || ReadError::new(key.as_str(), "the file is not there", "it", "fetch it");
-            files.release(&key).ok_or_else(missing)
-        };
-        let files: Vec<Reopened<'_>> = (0..self.files.len()).map(file).collect::<Result<_, _>>()?;
+        let files = files.list("files", self.files.len())?;
         read(&files, name, self, builder)
     }
 }
@@ -198,12 +185,6 @@ impl Columns {
         Ok(columns)
     }
 
-    fn used(&self) -> Vec<usize> {
-        let ends = [&self.id, &self.start, &self.end].into_iter().flatten().map(|end| end.column);
-        let plain = [self.labels, self.kind].into_iter().flatten();
-        ends.chain(plain).chain(self.properties.values().copied()).collect()
-    }
-
     fn property<'r>(&self, record: &Record<'r>, name: &str) -> Option<&'r str> {
         let value = record.field(*self.properties.get(name)?).trim();
         Some(value).filter(|value| !value.is_empty())
@@ -215,24 +196,23 @@ impl Columns {
     }
 }
 
+impl Used for Columns {
+    fn used(&self) -> Vec<usize> {
+        let ends = [&self.id, &self.start, &self.end].into_iter().flatten().map(|end| end.column);
+        let plain = [self.labels, self.kind].into_iter().flatten();
+        ends.chain(plain).chain(self.properties.values().copied()).collect()
+    }
+}
+
 /// Hands on each row of a file.
 fn each(
     file: &Reopened<'_>,
     options: &Options,
-    mut take: impl FnMut(&Columns, &Record<'_>) -> Result<(), ReadError>,
+    take: impl FnMut(&Columns, &Record<'_>) -> Result<(), ReadError>,
 ) -> Result<Tally, ReadError> {
-    let opened = (file.open)().map_err(|error| unopened(&file.label, &error))?;
-    let shape =
-        Shape { separator: options.separator, quotes: Some(Quotes::Double), first_line: FirstLine::Names };
-    let mut records = Records::new(BufReader::new(opened), &file.label, shape)?;
-    let columns = Columns::find(&records.unused(&[]), options, file)?;
-    while let Some(record) = records.next_record()? {
-        take(&columns, &record)?;
-    }
-    let mut tally = Tally::new(&file.label, &[]);
-    records.account(&mut tally);
-    tally.columns_not_used = records.unused(&columns.used());
-    Ok(tally)
+    let (separator, quotes, first_line) = (options.separator, Some(Quotes::Double), FirstLine::Names);
+    let shape = Shape { separator, quotes, first_line };
+    rows(file, shape, |records| Columns::find(&records.unused(&[]), options, file), take)
 }
 
 /// Reads the files into `builder`, as the source `name`.
@@ -249,9 +229,8 @@ pub fn read(
         builder.declare_inverse(one, other);
     }
     let label = files.first().map(|file| file.label.clone()).unwrap_or_default();
-    let synonyms = [Scope::Exact].into();
     let listed = Listed { name: "nodes", reasons: &[], stranger: NO_NODE };
-    let mut ontology = Ontology::new(name, options.taken(&synonyms), &label, listed, builder);
+    let mut ontology = Ontology::new(name, options.taken(), &label, listed, builder);
     // Keys by id spaces and ids.
     let mut keys: HashMap<String, String> = HashMap::new();
     for file in files {
@@ -289,17 +268,9 @@ pub fn read(
                 .map(|own| keys.get(&own).cloned().unwrap_or_else(|| format!("{name}:{own}")));
             ontology.row(&subject, &Link { relation: relation.to_owned(), object })
         })?;
-        all.lines += tally.lines;
-        all.bytes += tally.bytes;
-        for (reason, rows) in tally.dropped {
-            (0..rows).for_each(|_| ontology.leave_out_row(reason));
-        }
-        for column in tally.columns_not_used {
-            if !all.columns_not_used.contains(&column) {
-                all.columns_not_used.push(column);
-            }
-        }
+        all.add(&tally);
     }
+    ontology.leave_out_rows(&all);
     let mut report = ontology.finish(all.lines, all.bytes)?;
     report.funnel.triples.columns_not_used = all.columns_not_used;
     Ok(report)
@@ -353,41 +324,25 @@ fn listed(value: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
     use crate::canon::{Canon, Policy, merge};
+    use crate::source::testing::{self, reopened};
+    use crate::table::Entity;
 
     fn parse(texts: &[&str], more: &serde_json::Value) -> Result<(SourceReport, Canon), String> {
         let mut options = serde_json::json!({"files": ["a"], "synonyms": ["aliases"]});
         options.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let options: Options = serde_json::from_value(options).map_err(|e| e.to_string())?;
-        let files: Vec<Reopened<'_>> = texts
-            .iter()
-            .enumerate()
-            .map(|(number, text)| {
-                let bytes: &[u8] = text.as_bytes();
-                let label = PathBuf::from(format!("{number}.csv"));
-                Reopened { label, open: Box::new(move || Ok(Box::new(bytes))) }
-            })
-            .collect();
+        let files = texts.iter().enumerate();
+        let files: Vec<_> = files.map(|(number, text)| reopened(&format!("{number}.csv"), text)).collect();
         let mut builder = Builder::new();
         let report = read(&files, "graph", &options, &mut builder).map_err(|e| e.to_string())?;
         Ok((report, merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
     }
 
     fn triples(canon: &Canon) -> Vec<String> {
-        let graph = canon.graph().unwrap();
-        let of = |id: crate::table::EntityId| {
-            let entity = &graph.entities()[id.index()];
-            format!("{}={}", entity.key, entity.text)
-        };
-        let relation = |id: crate::table::RelationId| graph.relations()[id.index()].key.clone();
-        graph
-            .triples()
-            .iter()
-            .map(|t| format!("{} {} {}", of(t.subject), relation(t.relation), of(t.object)))
-            .collect()
+        let end = |entity: &Entity| format!("{}={}", entity.key, entity.text);
+        testing::triples(canon, end, |relation| relation.key.clone())
     }
 
     const DISEASES: &str = "code:ID(Disease),name:string,aliases:string[],:LABEL,score:float\n\

@@ -31,9 +31,9 @@ use serde::{Deserialize, Serialize};
 use self::line::Tagged;
 use super::files::{Files, Input, Location, Slot};
 use super::kgx::Xref;
-use super::ontology::{Link, Listed, NO_NODE, Ontology, Synonym, Taken, Term, Wording, relation_key};
+use super::ontology::{Link, Listed, NO_NODE, Ontology, Synonym, Taken, Term, Wording};
 pub use super::ontology::{Obsolete, Scope};
-use super::{Source, SourceReport, check_level};
+use super::{Source, SourceReport, check_kept, check_level};
 use crate::table::Builder;
 
 /// An ontology: where it lies and what is taken of it.
@@ -89,12 +89,12 @@ impl Options {
     fn taken(&self) -> Taken<'_> {
         Taken {
             relations: self.relations.as_ref(),
-            synonyms: &self.synonyms,
+            synonyms: Some(&self.synonyms),
             xref: self.xref,
             obsolete: self.obsolete,
             level: self.level,
             max_untexted: self.max_untexted,
-            relation_key,
+            ..Taken::default()
         }
     }
 
@@ -109,9 +109,7 @@ impl Options {
 
 impl Source for Options {
     fn check(&self, _: &str) -> Result<(), InvalidSetting> {
-        if self.relations.as_ref().is_some_and(BTreeSet::is_empty) {
-            return Err(InvalidSetting::new("relations", "[], which keeps nothing", "one name at least"));
-        }
+        check_kept([("relations", self.relations.as_ref())])?;
         check_level("level", self.level)
     }
 

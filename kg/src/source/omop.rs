@@ -30,10 +30,10 @@ const SYNONYM: &str = "CONCEPT_SYNONYM.csv";
 const RELATIONSHIP: &str = "RELATIONSHIP.csv";
 
 const MEMBERS: [Member; 4] = [
-    Member { name: CONCEPT, needed: true, form: Form::Release },
-    Member { name: RELATIONSHIPS, needed: true, form: Form::Release },
-    Member { name: SYNONYM, needed: false, form: Form::Release },
-    Member { name: RELATIONSHIP, needed: false, form: Form::Release },
+    Member::needed(CONCEPT, Form::Release),
+    Member::needed(RELATIONSHIPS, Form::Release),
+    Member::optional(SYNONYM, Form::Release),
+    Member::optional(RELATIONSHIP, Form::Release),
 ];
 
 const OTHER_VOCABULARY: &str = "vocabulary_not_asked_for";
@@ -68,9 +68,7 @@ impl Source for Options {
 
     fn read(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
         let file = |member: &str| files.release(&format!("path/{member}"));
-        let given = |member: &str| {
-            file(member).ok_or_else(|| ReadError::new(member, "the file is not there", "it", "fetch it"))
-        };
+        let given = |member: &str| files.given(&format!("path/{member}"));
         let tables = Tables {
             concepts: given(CONCEPT)?,
             relationships: given(RELATIONSHIPS)?,
@@ -162,14 +160,13 @@ pub fn read(
         supporting.push(synonyms(file, options, &numbered, &mut said)?);
     }
     identities(&tables.relationships, &mut said)?;
-    let synonyms = [Scope::Exact].into();
     let listed = Listed {
         name: "concepts",
         reasons: &[OTHER_VOCABULARY, NOT_STANDARD, SHARED_CODE],
         stranger: NO_NODE,
     };
     let label = &tables.relationships.label;
-    let mut ontology = Ontology::new(name, options.taken(&synonyms), label, listed, builder);
+    let mut ontology = Ontology::new(name, options.taken(), label, listed, builder);
     concepts(&tables.concepts, options, &numbered, &mut said, &mut ontology)?;
     if let Some(file) = &tables.relations {
         inverses(file, &mut ontology)?;
@@ -191,9 +188,7 @@ pub fn read(
         }
         Ok(())
     })?;
-    for (reason, count) in &rows.dropped {
-        (0..*count).for_each(|_| ontology.leave_out_row(reason));
-    }
+    ontology.leave_out_rows(&rows);
     let mut report = ontology.finish(rows.lines, rows.bytes)?;
     report.funnel.triples.columns_not_used = rows.columns_not_used;
     report.funnel.supporting.extend(supporting);

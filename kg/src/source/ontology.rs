@@ -10,7 +10,7 @@ use base::funnel::Tally;
 use base::read::ReadError;
 
 use self::identity::Identities;
-pub(super) use self::term::{Link, Listed, Synonym, Taken, Term, Wording, key, relation_key};
+pub(super) use self::term::{Link, Listed, Synonym, Taken, Term, Wording, key};
 pub use self::term::{Obsolete, Scope};
 use super::funnel::Funnel;
 use super::kgx::Xref;
@@ -78,6 +78,12 @@ struct Stated {
     link: Link,
 }
 
+/// What was left out, and why.
+fn carry(to: &mut Tally, from: &Tally) {
+    let some = from.dropped.iter().filter(|(_, rows)| **rows > 0);
+    some.for_each(|(reason, rows)| to.drop_all(reason, *rows));
+}
+
 impl<'o, 'b> Ontology<'o, 'b> {
     pub(super) fn new(
         source: &'o str,
@@ -122,6 +128,16 @@ impl<'o, 'b> Ontology<'o, 'b> {
     /// Counts what is no term.
     pub(super) fn leave_out(&mut self, reason: &'static str) {
         self.stanzas.drop(reason);
+    }
+
+    /// Counts what the reader of a file has left out, as terms.
+    pub(super) fn leave_out_all(&mut self, of: &Tally) {
+        carry(&mut self.stanzas, of);
+    }
+
+    /// As rows.
+    pub(super) fn leave_out_rows(&mut self, of: &Tally) {
+        carry(&mut self.rows, of);
     }
 
     /// Says how a relation is worded.
@@ -202,7 +218,7 @@ impl<'o, 'b> Ontology<'o, 'b> {
             builder.add_type(entity, kind.clone());
         }
         for synonym in &term.synonyms {
-            if self.taken.synonyms.contains(&synonym.scope) {
+            if self.taken.takes(synonym.scope) {
                 builder.term(entity, TermKind::Synonym, &synonym.text, origin);
                 builder.offer(&synonym.text, key, text, OfferKind::Synonym);
                 self.texts.keep();
@@ -267,9 +283,9 @@ impl<'o, 'b> Ontology<'o, 'b> {
         Ok(())
     }
 
-    /// Counts texts that are not taken.
-    pub(super) fn leave_out_texts(&mut self, reason: &'static str, texts: u64) {
-        self.texts.drop_all(reason, texts);
+    /// Counts a text that is not taken.
+    pub(super) fn leave_out_text(&mut self, reason: &'static str) {
+        self.texts.drop(reason);
     }
 
     /// Counts a reference that says that two things are related, not the same.

@@ -54,16 +54,11 @@ impl Source for Options {
     }
 
     fn slots(&self) -> Vec<Slot<'_>> {
-        let files = self.files.iter().enumerate();
-        files.map(|(number, file)| Slot::file(format!("files.{number}"), file)).collect()
+        Slot::list("files", &self.files).collect()
     }
 
     fn read(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
-        let file = |number: usize| {
-            let key = format!("files.{number}");
-            files.release(&key).ok_or_else(|| ReadError::new(key, "the file is not there", "it", "fetch it"))
-        };
-        let files: Vec<Reopened<'_>> = (0..self.files.len()).map(file).collect::<Result<_, _>>()?;
+        let files = files.list("files", self.files.len())?;
         read(&files, name, self, builder)
     }
 }
@@ -104,18 +99,12 @@ struct Reading<'o> {
     said: HashMap<String, Said>,
     /// IRIs in the order in which they are first met.
     order: Vec<String>,
-    relations: BTreeMap<String, Predicate>,
+    /// Relations that say the same as a predicate the other way round, by its IRI.
+    predicates: BTreeMap<String, BTreeSet<String>>,
     /// Relations that are worded.
     worded: BTreeSet<String>,
     /// Names of IRIs, once all are known.
     names: HashMap<String, String>,
-}
-
-/// What is said of a predicate.
-struct Predicate {
-    iri: String,
-    /// The relations that say the same the other way round.
-    inverses: BTreeSet<String>,
 }
 
 /// Reads the files into `builder`, as the source `name`.
@@ -147,10 +136,9 @@ pub fn read(
                 })
                 .collect()
         });
-    let synonyms = [Scope::Exact].into();
     let listed = Listed { name: "things", reasons: &[SHARED_KEY], stranger: "no_name" };
     let label = files.first().map(|file| file.label.clone()).unwrap_or_default();
-    let taken = options.taken(asked.as_ref(), &synonyms);
+    let taken = options.taken(asked.as_ref());
     let mut ontology = Ontology::new(name, taken, &label, listed, builder);
     reading.draft(&mut ontology);
     ontology.settle();
@@ -185,7 +173,7 @@ impl<'o> Reading<'o> {
             roles,
             said: HashMap::new(),
             order: Vec::new(),
-            relations: BTreeMap::new(),
+            predicates: BTreeMap::new(),
             worded: BTreeSet::new(),
             names: HashMap::new(),
         }
@@ -214,10 +202,8 @@ impl<'o> Reading<'o> {
         self.said.entry(iri.to_owned()).or_default()
     }
 
-    fn predicate(&mut self, iri: &str) -> &mut Predicate {
-        let relation = self.relation(iri);
-        let new = || Predicate { iri: iri.to_owned(), inverses: BTreeSet::new() };
-        self.relations.entry(relation).or_insert_with(new)
+    fn inverses(&mut self, predicate: &str) -> &mut BTreeSet<String> {
+        self.predicates.entry(predicate.to_owned()).or_default()
     }
 
     /// Takes what a statement says of its subject.
@@ -253,19 +239,19 @@ impl<'o> Reading<'o> {
                 match kind.strip_prefix(OWL) {
                     Some("SymmetricProperty") => {
                         let relation = self.relation(subject);
-                        self.predicate(subject).inverses.insert(relation);
+                        self.inverses(subject).insert(relation);
                     }
                     Some("ObjectProperty" | "TransitiveProperty") => {
-                        self.predicate(subject);
+                        self.inverses(subject);
                     }
                     _ => {}
                 }
                 self.said(subject).types.push(kind.to_owned());
             }
             (Role::Inverse, Object::Iri(other)) => {
-                self.predicate(other);
+                self.inverses(other);
                 let inverse = self.relation(other);
-                self.predicate(subject).inverses.insert(inverse);
+                self.inverses(subject).insert(inverse);
             }
             _ => {}
         }
@@ -280,9 +266,8 @@ impl<'o> Reading<'o> {
             .collect();
         for (at, iri) in (1..).zip(std::mem::take(&mut self.order)) {
             let Some(said) = self.said.remove(&iri) else { continue };
-            let relation = self.relation(&iri);
             // What has no name is nothing to learn from; a relation is none of the things.
-            if said.name.is_none() || self.relations.contains_key(&relation) {
+            if said.name.is_none() || self.predicates.contains_key(&iri) {
                 continue;
             }
             if ontology.term(self.term(&iri, said, &names), at).is_err() {
@@ -290,9 +275,10 @@ impl<'o> Reading<'o> {
             }
         }
         self.names = names;
-        for (relation, Predicate { iri, inverses }) in &self.relations {
-            ontology.word(relation, Wording { text: Some(self.words(iri)), inverses: inverses.clone() });
-            self.worded.insert(relation.clone());
+        for (iri, inverses) in &self.predicates {
+            let relation = self.relation(iri);
+            ontology.word(&relation, Wording { text: Some(self.words(iri)), inverses: inverses.clone() });
+            self.worded.insert(relation);
         }
     }
 
@@ -332,24 +318,26 @@ impl<'o> Reading<'o> {
     /// States a statement between two things.
     fn state(&mut self, statement: &Statement<'_>, ontology: &mut Ontology<'_, '_>) -> Result<(), ReadError> {
         let &Statement { subject, predicate, object } = statement;
-        let is_text = matches!(self.role(predicate), Role::Name(_) | Role::Synonym | Role::Definition);
-        match (self.role(predicate), subject, object) {
-            (Role::Relation, ..) => {}
-            (_, None, _) if is_text => ontology.leave_out_texts(BLANK, 1),
-            (_, _, Object::Literal(_, language)) if is_text && self.language(language).is_none() => {
-                ontology.leave_out_texts("language_not_asked_for", 1);
+        match self.role(predicate) {
+            Role::Relation => {}
+            Role::Name(_) | Role::Synonym | Role::Definition => {
+                match (subject, object) {
+                    (None, _) => ontology.leave_out_text(BLANK),
+                    (_, Object::Literal(_, language)) if self.language(language).is_none() => {
+                        ontology.leave_out_text("language_not_asked_for");
+                    }
+                    _ => {}
+                }
+                return Ok(());
             }
-            _ => {}
-        }
-        if self.role(predicate) != Role::Relation {
-            return Ok(());
+            _ => return Ok(()),
         }
         let (Some(subject), Object::Iri(object)) = (subject, object) else {
             let is_blank = subject.is_none() || matches!(object, Object::Blank);
             ontology.leave_out_row(if is_blank { BLANK } else { LITERAL });
             return Ok(());
         };
-        if self.relations.contains_key(&self.relation(subject)) {
+        if self.predicates.contains_key(subject) {
             ontology.leave_out_row(OF_RELATION);
             return Ok(());
         }

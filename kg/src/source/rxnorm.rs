@@ -17,13 +17,10 @@ use base::setting::InvalidSetting;
 use base::share::Share;
 use serde::{Deserialize, Serialize};
 
-use super::files::{Files, Form, Location, Member, Reopened, Slot, unopened};
-use super::kgx::Xref;
-use super::ontology::{
-    Link, Listed, NO_NODE, Obsolete, Ontology, Scope, Synonym, Taken, Term, Wording, relation_key,
-};
-use super::rrf::{Rows, scan};
-use super::{Source, SourceReport, check_level};
+use super::files::{Files, Form, Location, Member, Reopened, Slot};
+use super::ontology::{Link, Listed, NO_NODE, Obsolete, Ontology, Scope, Synonym, Taken, Term, Wording};
+use super::rrf::Rows;
+use super::{Source, SourceReport, check_kept, check_level};
 use crate::table::{Builder, SemanticType};
 
 /// A release of RxNorm: where it lies and what is taken of it.
@@ -56,10 +53,10 @@ const DOC: &str = "RXNDOC.RRF";
 const STY: &str = "RXNSTY.RRF";
 
 const MEMBERS: [Member; 4] = [
-    Member { name: CONSO, needed: true, form: Form::Release },
-    Member { name: REL, needed: true, form: Form::Release },
-    Member { name: DOC, needed: false, form: Form::Release },
-    Member { name: STY, needed: false, form: Form::Release },
+    Member::needed(CONSO, Form::Release),
+    Member::needed(REL, Form::Release),
+    Member::optional(DOC, Form::Release),
+    Member::optional(STY, Form::Release),
 ];
 
 /// RxNorm's own name, as column SAB has it.
@@ -74,9 +71,7 @@ const NO_CONCEPT: &str = "no_concept";
 
 impl Source for Options {
     fn check(&self, _: &str) -> Result<(), InvalidSetting> {
-        if self.relations.as_ref().is_some_and(BTreeSet::is_empty) {
-            return Err(InvalidSetting::new("relations", "[], which keeps nothing", "one name at least"));
-        }
+        check_kept([("relations", self.relations.as_ref())])?;
         check_level("level", self.level)
     }
 
@@ -86,9 +81,7 @@ impl Source for Options {
 
     fn read(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
         let file = |member: &str| files.release(&format!("path/{member}"));
-        let given = |member: &str| {
-            file(member).ok_or_else(|| ReadError::new(member, "the file is not there", "it", "fetch it"))
-        };
+        let given = |member: &str| files.given(&format!("path/{member}"));
         let release = Release { conso: given(CONSO)?, rel: given(REL)?, doc: file(DOC), sty: file(STY) };
         read(&release, name, self, builder)
     }
@@ -155,15 +148,12 @@ pub fn read(
     if let Some(file) = &release.sty {
         supporting.push(types(file, &mut said)?);
     }
-    let synonyms = [Scope::Exact].into();
     let taken = Taken {
         relations: options.relations.as_ref(),
-        synonyms: &synonyms,
-        xref: Xref::Ignore,
         obsolete: options.obsolete,
         level: options.level,
         max_untexted: options.max_untexted,
-        relation_key,
+        ..Taken::default()
     };
     let listed = Listed { name: "concepts", reasons: &[], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, taken, &release.rel.label, listed, builder);
@@ -175,7 +165,7 @@ pub fn read(
     }
     inverses(release.doc.as_ref(), &mut ontology)?;
     ontology.settle();
-    let totals = scan_rows::<16, _>(&release.rel, rows, |found: Vec<Row>| {
+    let totals = release.rel.scan::<16, _>(rows, |found: Vec<Row>| {
         for row in found {
             match row {
                 Row::LeftOut(reason) => ontology.leave_out_row(reason),
@@ -221,15 +211,6 @@ fn rows(rows: &mut Rows<'_, 16>) -> Result<Vec<Row>, ReadError> {
     Ok(found)
 }
 
-fn scan_rows<const N: usize, T: Send>(
-    file: &Reopened<'_>,
-    parse: impl Fn(&mut Rows<'_, N>) -> Result<T, ReadError> + Sync,
-    take: impl FnMut(T) -> Result<(), ReadError> + Send,
-) -> Result<scan::Totals, ReadError> {
-    let reader = (file.open)().map_err(|error| unopened(&file.label, &error))?;
-    scan::scan(scan::Input::new(reader, &file.label), parse, take)
-}
-
 fn key(concept: u32) -> String {
     format!("rxnorm:{concept}")
 }
@@ -255,8 +236,7 @@ struct Concepts {
 fn names(file: &Reopened<'_>) -> Result<Concepts, ReadError> {
     let mut tally = Tally::new(&file.label, &[OTHER_VOCABULARY, SUPPRESSED]);
     let (mut said, mut order, mut line) = (HashMap::<u32, Said>::new(), Vec::new(), 0);
-    let totals = scan_rows::<18, _>(
-        file,
+    let totals = file.scan::<18, _>(
         |rows| {
             let mut found = Vec::new();
             while let Some(row) = rows.next_record()? {
@@ -309,8 +289,7 @@ fn names(file: &Reopened<'_>) -> Result<Concepts, ReadError> {
 /// Reads semantic types.
 fn types(file: &Reopened<'_>, said: &mut HashMap<u32, Said>) -> Result<Tally, ReadError> {
     let mut tally = Tally::new(&file.label, &[NO_CONCEPT]);
-    let totals = scan_rows::<6, _>(
-        file,
+    let totals = file.scan::<6, _>(
         |rows| {
             let mut found = Vec::new();
             while let Some(row) = rows.next_record()? {
@@ -377,8 +356,7 @@ fn inverses(file: Option<&Reopened<'_>>, ontology: &mut Ontology<'_, '_>) -> Res
 /// Reads which relations are inverse.
 fn documented(file: &Reopened<'_>) -> Result<BTreeMap<String, String>, ReadError> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
-    scan_rows::<4, _>(
-        file,
+    file.scan::<4, _>(
         |rows| {
             let mut found = Vec::new();
             while let Some(row) = rows.next_record()? {
@@ -400,8 +378,8 @@ fn documented(file: &Reopened<'_>) -> Result<BTreeMap<String, String>, ReadError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::canon::{Canon, Policy, merge};
-    use crate::source::files::on_disk;
+    use crate::canon::Canon;
+    use crate::source::testing;
 
     /// `RXCUI|LAT|TS|LUI|STT|SUI|ISPREF|RXAUI|SAUI|SCUI|SDUI|SAB|TTY|CODE|STR|SRL|SUPPRESS|CVF|`
     fn name(concept: u32, vocabulary: &str, kind: &str, text: &str, suppress: char) -> String {
@@ -451,30 +429,14 @@ mod tests {
             max_untexted: Share::default(),
         };
         set(&mut options);
-        let mut builder = Builder::new();
-        let found = on_disk(&options).map_err(|e| e.to_string())?;
-        let report = options.read("rxnorm", &Files::new(found, &|file| Box::new(file)), &mut builder);
-        let report = report.map_err(|e| e.to_string())?;
-        Ok((report, merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
+        testing::read(&options, "rxnorm")
     }
 
     #[test]
     fn the_second_concept_is_the_subject_and_inverses_are_one() {
         let (report, canon) = parse(&files(), |_| ()).unwrap();
         let graph = canon.graph().unwrap();
-        let text = |id: crate::table::EntityId| graph.entities()[id.index()].text.as_str();
-        let found: Vec<String> = graph
-            .triples()
-            .iter()
-            .map(|t| {
-                format!(
-                    "{} {} {}",
-                    text(t.subject),
-                    graph.relations()[t.relation.index()].key,
-                    text(t.object)
-                )
-            })
-            .collect();
+        let found = testing::triples(&canon, |entity| entity.text.clone(), |relation| relation.key.clone());
         assert_eq!(found.len(), 1);
         let either = ["Tylenol tradename_of Acetaminophen", "Acetaminophen has_tradename Tylenol"];
         assert!(either.contains(&found[0].as_str()), "{found:?}");

@@ -21,11 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use self::state::{Latest, SUPERSEDED, State, id, latest};
 use super::files::{Files, Form, Location, Member, Reopened, Slot};
-use super::kgx::Xref;
-use super::ontology::{
-    Link, Listed, NO_NODE, Obsolete, Ontology, Scope, Synonym, Taken, Term, Wording, relation_key,
-};
-use super::{Source, SourceReport, check_level};
+use super::ontology::{Link, Listed, NO_NODE, Obsolete, Ontology, Scope, Synonym, Taken, Term, Wording};
+use super::{Source, SourceReport, check_kept, check_level};
 use crate::table::{Builder, SemanticType};
 
 /// A release of SNOMED CT: where it lies and what is taken of it.
@@ -72,11 +69,11 @@ const MEMBERS: [Member; 5] = [
 ];
 
 const fn needed(name: &'static str) -> Member {
-    Member { name, needed: true, form: Form::Beginning }
+    Member::needed(name, Form::Beginning)
 }
 
 const fn optional(name: &'static str) -> Member {
-    Member { name, needed: false, form: Form::Beginning }
+    Member::optional(name, Form::Beginning)
 }
 
 /// Concepts of SNOMED CT's own model.
@@ -100,14 +97,7 @@ impl Options {
 
 impl Source for Options {
     fn check(&self, _: &str) -> Result<(), InvalidSetting> {
-        for (key, empty) in [
-            ("languages", self.languages.is_empty()),
-            ("relations", self.relations.as_ref().is_some_and(BTreeSet::is_empty)),
-        ] {
-            if empty {
-                return Err(InvalidSetting::new(key, "[], which keeps nothing", "one name at least"));
-            }
-        }
+        check_kept([("languages", Some(&self.languages)), ("relations", self.relations.as_ref())])?;
         check_level("level", self.level)
     }
 
@@ -203,22 +193,17 @@ pub fn read(
     )?;
     let relations = relations(rows.states.iter().map(|state| state.of.kind), &said);
     let label = release.relationships.first().map(|file| file.label.clone()).unwrap_or_default();
-    let synonyms = [Scope::Exact].into();
     let taken = Taken {
         relations: options.relations.as_ref(),
-        synonyms: &synonyms,
-        xref: Xref::Ignore,
         obsolete: options.obsolete,
         level: options.level,
         max_untexted: options.max_untexted,
-        relation_key,
+        ..Taken::default()
     };
     let listed = Listed { name: "concepts", reasons: &[SUPERSEDED], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, taken, &label, listed, builder);
     let (lines, bytes) = (rows.tally.lines, rows.tally.bytes);
-    for (reason, rows) in &concepts.tally.dropped {
-        (0..*rows).for_each(|_| ontology.leave_out(reason));
-    }
+    ontology.leave_out_all(&concepts.tally);
     for (at, State { is_active, of, .. }) in (1..).zip(concepts.states) {
         let said = said.remove(&of).unwrap_or_default();
         // Concepts are there once.
@@ -228,9 +213,7 @@ pub fn read(
         ontology.word(&relation.id, Wording { text: relation.text.clone(), inverses: BTreeSet::new() });
     }
     ontology.settle();
-    for (reason, left_out) in &rows.tally.dropped {
-        (0..*left_out).for_each(|_| ontology.leave_out_row(reason));
-    }
+    ontology.leave_out_rows(&rows.tally);
     for State { is_active, of, .. } in rows.states {
         match (is_active, of.is_inferred) {
             (false, _) => ontology.leave_out_row(INACTIVE),

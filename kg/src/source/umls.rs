@@ -90,11 +90,11 @@ const MEMBERS: [Member; 8] = [
 ];
 
 const fn needed(name: &'static str) -> Member {
-    Member { name, needed: true, form: Form::Release }
+    Member::needed(name, Form::Release)
 }
 
 const fn optional(name: &'static str) -> Member {
-    Member { name, needed: false, form: Form::Release }
+    Member::optional(name, Form::Release)
 }
 
 impl Source for Options {
@@ -123,9 +123,7 @@ impl Source for Options {
         builder: &mut Builder,
     ) -> Result<SourceReport, ReadError> {
         let file = |name: &str| files.release(&format!("path/{name}"));
-        let needed = |name: &str| {
-            file(name).ok_or_else(|| ReadError::new(name, "the file is not there", "it", "fetch it"))
-        };
+        let needed = |name: &str| files.given(&format!("path/{name}"));
         let files = Files {
             conso: needed("MRCONSO.RRF")?,
             rel: needed("MRREL.RRF")?,

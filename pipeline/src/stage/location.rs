@@ -321,8 +321,14 @@ impl Place {
 /// The inputs for `places`, each once.
 #[must_use]
 pub(crate) fn inputs<'a>(places: impl IntoIterator<Item = &'a Place>) -> Vec<Input> {
+    once(places.into_iter().map(Place::input))
+}
+
+/// Each input once, in order.
+#[must_use]
+pub(crate) fn once(all: impl IntoIterator<Item = Input>) -> Vec<Input> {
     let mut inputs: Vec<Input> = Vec::new();
-    for input in places.into_iter().map(Place::input) {
+    for input in all {
         if !inputs.contains(&input) {
             inputs.push(input);
         }

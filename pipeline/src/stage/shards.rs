@@ -24,8 +24,8 @@ use tasks::task::has_negatives;
 use tasks::token::encode::{Case, EncodeCounts, Vocabulary};
 use tasks::token::folder;
 
-use super::corpus::{Told, part_name};
-use super::location::Places;
+use super::corpus::Told;
+use super::location::{self, Places};
 use super::texts::passages::{Encoding, Origin};
 use super::texts::{MaskedLmConfig, TaggingConfig, TextTask};
 use super::vocabulary;
@@ -147,12 +147,7 @@ impl Stage for Shards {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        let mut inputs = Vec::new();
-        for input in self.texts.values().flat_map(Origin::inputs) {
-            if !inputs.contains(&input) {
-                inputs.push(input);
-            }
-        }
+        let mut inputs = location::once(self.texts.values().flat_map(Origin::inputs));
         inputs.extend([Input::artifact("triples"), Input::artifact("split")]);
         inputs.extend(self.vocabulary.inputs());
         inputs
@@ -336,10 +331,11 @@ impl Shards {
             let corpus = files.corpus(&format!("shards.{}.files", task.name()), task.name(), places)?;
             let cut = corpus.cut()?;
             uncut = uncut.or_else(|| cut.in_place_of(NAME));
-            let parts = (1..).zip(cut.parts().unwrap_or_default());
-            stages.extend(parts.map(|(number, part)| {
+            let origin = Origin::new(task.name(), corpus, &cut);
+            let parts = origin.stages().iter().zip(cut.parts().unwrap_or_default());
+            stages.extend(parts.map(|(name, part)| {
                 let encoding = Encoding {
-                    name: part_name(task.name(), number),
+                    name: name.clone(),
                     corpus: part.clone(),
                     vocabulary: words.0.clone(),
                     case: words.1,
@@ -347,7 +343,7 @@ impl Shards {
                 };
                 Box::new(encoding) as Box<dyn Stage>
             }));
-            shards.texts.insert(task, Origin::new(task.name(), corpus, &cut));
+            shards.texts.insert(task, origin);
         }
         stages.push(uncut.unwrap_or_else(|| Box::new(shards.clone())));
         Ok((shards, stages))

@@ -6,11 +6,10 @@ use base::setting::InvalidSetting;
 use base::share::Share;
 use serde::{Deserialize, Serialize};
 
-use crate::source::check_level;
 use crate::source::files::Location;
-use crate::source::kgx::Xref;
-use crate::source::ontology::{Obsolete, Scope, Taken};
+use crate::source::ontology::Taken;
 use crate::source::separated::{Column, FirstLine, Quotes, Separator, Shape};
+use crate::source::{check_kept, check_level, check_name};
 
 /// Edge lists: where they lie and which of their columns say what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -124,30 +123,22 @@ pub struct Nodes {
 }
 
 impl Options {
-    pub(super) fn taken<'o>(&'o self, synonyms: &'o BTreeSet<Scope>) -> Taken<'o> {
+    pub(super) fn taken(&self) -> Taken<'_> {
         Taken {
             relations: self.relations.as_ref(),
-            synonyms,
-            xref: Xref::Ignore,
-            obsolete: Obsolete::Drop,
             level: self.level,
             max_untexted: self.max_untexted,
             relation_key: str::to_owned,
+            ..Taken::default()
         }
     }
 
     pub(super) fn check_all(&self, name: &str) -> Result<(), InvalidSetting> {
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-        if name.is_empty() || !name.chars().all(fits) {
-            let expected = "small letters, digits, _ and -; rename it";
-            return Err(InvalidSetting::new("", format!("a source called {name:?}"), expected));
-        }
+        check_name(name)?;
         if self.files.is_empty() {
             return Err(InvalidSetting::new("files", "empty", "at least one file"));
         }
-        if self.relations.as_ref().is_some_and(BTreeSet::is_empty) {
-            return Err(InvalidSetting::new("relations", "[], which keeps nothing", "one name at least"));
-        }
+        check_kept([("relations", self.relations.as_ref())])?;
         let Relation { column, is, text } = &self.relation;
         match (column, is, text) {
             (Some(_), None, _) => {}

@@ -1,11 +1,11 @@
 //! Rows as PrimeKG has them, and lists with a table of nodes.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
 
 use super::*;
 use crate::canon::{Canon, Policy, merge};
+use crate::source::testing::{self, reopened};
+use crate::table::Entity;
 
 const PRIME: &str = "relation,display_relation,x_index,x_id,x_type,x_name,x_source,y_index,y_id,y_type,y_name,y_source\n\
     indication,indication,0,DB00945,drug,Aspirin,DrugBank,1,5148,disease,\"fever, high\",MONDO\n\
@@ -24,13 +24,9 @@ fn prime() -> Value {
 fn parse(edges: &str, nodes: &[&str], options: Value) -> Result<(SourceReport, Canon), String> {
     let options: Options = serde_json::from_value(options).map_err(|e| e.to_string())?;
     options.check("mine").map_err(|e| e.to_string())?;
-    let file = |name: &str, text: &str| {
-        let bytes: &'static [u8] = Box::leak(text.as_bytes().to_vec().into_boxed_slice());
-        Reopened { label: PathBuf::from(name), open: Box::new(move || Ok(Box::new(bytes))) }
-    };
     let lists = Lists {
-        edges: vec![file("kg.csv", edges)],
-        nodes: nodes.iter().map(|text| file("nodes.csv", text)).collect(),
+        edges: vec![reopened("kg.csv", edges)],
+        nodes: nodes.iter().map(|text| reopened("nodes.csv", text)).collect(),
     };
     let mut builder = Builder::new();
     let report = read(&lists, "mine", &options, &mut builder).map_err(|e| e.to_string())?;
@@ -38,17 +34,8 @@ fn parse(edges: &str, nodes: &[&str], options: Value) -> Result<(SourceReport, C
 }
 
 fn triples(canon: &Canon) -> Vec<String> {
-    let graph = canon.graph().unwrap();
-    let of = |id: crate::table::EntityId| {
-        let entity = &graph.entities()[id.index()];
-        format!("{}={}", entity.key, entity.text)
-    };
-    let relation = |id: crate::table::RelationId| graph.relations()[id.index()].text.clone();
-    graph
-        .triples()
-        .iter()
-        .map(|t| format!("{} {} {}", of(t.subject), relation(t.relation), of(t.object)))
-        .collect()
+    let end = |entity: &Entity| format!("{}={}", entity.key, entity.text);
+    testing::triples(canon, end, |relation| relation.text.clone())
 }
 
 #[test]

@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use base::bom::Unmarked;
 use base::funnel::Tally;
 use base::line::Lines;
 use base::read::{Location, ReadError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::source::files::{Counted, Input};
+use crate::source::files::{Counted, Input, ending, json};
 
 /// What to do about a record that is none.
 const REMEDY: &str = "fix the record, or write the file anew with kgx";
@@ -26,11 +25,9 @@ pub(super) enum Kind {
 
 impl Kind {
     pub(super) fn of(file: &Path) -> Self {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
-        match name.rsplit_once('.').map(|(_, ending)| ending) {
-            Some("jsonl" | "ndjson") => Self::Lines,
-            Some("json") => Self::Document,
+        match ending(file).as_str() {
+            "jsonl" | "ndjson" => Self::Lines,
+            "json" => Self::Document,
             _ => Self::Table,
         }
     }
@@ -115,11 +112,7 @@ struct Document {
 
 /// A list of a document.
 fn document(reader: impl Read, label: &Path, key: &str) -> Result<Vec<Map<String, Value>>, ReadError> {
-    let reader = BufReader::new(Unmarked::new(reader));
-    let mut all: Document = serde_json::from_reader(reader).map_err(|error| {
-        let place = format!("{}: line {}, column {}", label.display(), error.line(), error.column());
-        ReadError::new(place, error.to_string(), "a graph as JSON", REMEDY)
-    })?;
+    let mut all: Document = json(reader, label, "a graph as JSON", REMEDY)?;
     match if key == "nodes" { all.nodes.take() } else { all.edges.take() } {
         Some(list) => Ok(list),
         None => {

@@ -9,16 +9,15 @@
 //! | an edge | `is_a`, `relationship`; between properties `inverse_of` |
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::path::Path;
 
-use base::bom::Unmarked;
 use base::read::{Location, ReadError};
 use serde::Deserialize;
 
 use super::{Header, Kind, Link, OTHER_STANZA, Ontology, RELATED, Scope, Stanza, Synonym};
 use crate::source::curie;
-use crate::source::files::Counted;
+use crate::source::files::{Counted, json};
 
 /// What ids of the OBO Foundry begin with.
 const PURL: &str = "http://purl.obolibrary.org/obo/";
@@ -136,11 +135,8 @@ pub(super) fn read<R: BufRead>(
     label: &Path,
     ontology: &mut Ontology<'_, '_>,
 ) -> Result<u64, ReadError> {
-    let mut reader = Unmarked::new(Counted::new(reader));
-    let document: Document = serde_json::from_reader(BufReader::new(&mut reader)).map_err(|error| {
-        let place = format!("{}: line {}, column {}", label.display(), error.line(), error.column());
-        ReadError::new(place, error.to_string(), "a file of OBO Graphs JSON", REMEDY)
-    })?;
+    let mut counted = Counted::new(reader);
+    let document: Document = json(&mut counted, label, "a file of OBO Graphs JSON", REMEDY)?;
     let mut graphs = document.graphs;
     if graphs.len() != 1 {
         let found = format!("the file has {} graphs", graphs.len());
@@ -153,7 +149,7 @@ pub(super) fn read<R: BufRead>(
     ontology.vocabulary(id.as_deref().map(ontology_of).as_deref());
     let header = Header { is_graph: true, namespace, ..Header::default() };
     Reading::new(label, &nodes).read(nodes, edges, &header, ontology)?;
-    Ok(reader.get_ref().bytes)
+    Ok(counted.bytes)
 }
 
 /// What must be known of all nodes before any is handed on.

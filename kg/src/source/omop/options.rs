@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::files::Location;
 use crate::source::kgx::Xref;
-use crate::source::ontology::{Obsolete, Scope, Taken, relation_key};
+use crate::source::ontology::{Obsolete, Taken};
 
 /// OMOP vocabularies: where they lie and what is taken of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -77,15 +77,14 @@ impl Options {
         [4_180_186].into()
     }
 
-    pub(super) fn taken<'o>(&'o self, synonyms: &'o BTreeSet<Scope>) -> Taken<'o> {
+    pub(super) fn taken(&self) -> Taken<'_> {
         Taken {
             relations: self.relations.as_ref(),
-            synonyms,
             xref: if self.maps_to == MapsTo::SameAs { Xref::SameAs } else { Xref::Ignore },
             obsolete: self.obsolete,
             level: self.level,
             max_untexted: self.max_untexted,
-            relation_key,
+            ..Taken::default()
         }
     }
 }

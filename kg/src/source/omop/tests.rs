@@ -1,9 +1,10 @@
 //! Invented concepts in the layout of Athena.
 
 use super::*;
-use crate::canon::{Canon, Policy, merge};
-use crate::source::files::{Location, on_disk};
+use crate::canon::Canon;
+use crate::source::files::Location;
 use crate::source::ontology::Obsolete;
+use crate::source::testing;
 use base::share::Share;
 
 const CONCEPTS: &str = "concept_id\tconcept_name\tdomain_id\tvocabulary_id\tconcept_class_id\tstandard_concept\tconcept_code\tvalid_start_date\tvalid_end_date\tinvalid_reason\n\
@@ -60,25 +61,14 @@ fn parse(files: &[(&str, &str)], set: impl FnOnce(&mut Options)) -> Result<(Sour
         max_untexted: Share::default(),
     };
     set(&mut options);
-    let mut builder = Builder::new();
-    let found = on_disk(&options).map_err(|e| e.to_string())?;
-    let report = options.read("omop", &Files::new(found, &|file| Box::new(file)), &mut builder);
-    let report = report.map_err(|e| e.to_string())?;
-    Ok((report, merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
+    testing::read(&options, "omop")
 }
 
 const ALL: [(&str, &str); 4] =
     [(CONCEPT, CONCEPTS), (RELATIONSHIPS, ROWS), (SYNONYM, NAMES), (RELATIONSHIP, RELATIONS)];
 
 fn triples(canon: &Canon) -> Vec<String> {
-    let graph = canon.graph().unwrap();
-    let key = |id: crate::table::EntityId| graph.entities()[id.index()].key.clone();
-    let relation = |id: crate::table::RelationId| graph.relations()[id.index()].key.clone();
-    graph
-        .triples()
-        .iter()
-        .map(|t| format!("{} {} {}", key(t.subject), relation(t.relation), key(t.object)))
-        .collect()
+    testing::triples(canon, |entity| entity.key.clone(), |relation| relation.key.clone())
 }
 
 #[test]

@@ -42,14 +42,35 @@ pub enum Obsolete {
 pub(in crate::source) struct Taken<'o> {
     /// The relations to keep, as the files name them; all without it.
     pub(in crate::source) relations: Option<&'o BTreeSet<String>>,
-    /// Scopes of the synonyms to keep.
-    pub(in crate::source) synonyms: &'o BTreeSet<Scope>,
+    /// Scopes of the synonyms to keep; exact ones without it.
+    pub(in crate::source) synonyms: Option<&'o BTreeSet<Scope>>,
     pub(in crate::source) xref: Xref,
     pub(in crate::source) obsolete: Obsolete,
     pub(in crate::source) level: Option<u8>,
     pub(in crate::source) max_untexted: Share,
     /// The key of a relation in the graph by its name in the files.
     pub(in crate::source) relation_key: fn(&str) -> String,
+}
+
+impl Default for Taken<'_> {
+    fn default() -> Self {
+        Self {
+            relations: None,
+            synonyms: None,
+            xref: Xref::Ignore,
+            obsolete: Obsolete::Drop,
+            level: None,
+            max_untexted: Share::default(),
+            relation_key,
+        }
+    }
+}
+
+impl Taken<'_> {
+    /// Whether synonyms of that scope are kept.
+    pub(super) fn takes(&self, scope: Scope) -> bool {
+        self.synonyms.map_or(scope == Scope::Exact, |asked| asked.contains(&scope))
+    }
 }
 
 /// A term.
@@ -115,7 +136,7 @@ pub(in crate::source) fn key(id: &str, place: &Location) -> Result<String, ReadE
 }
 
 /// The key of a relation in the graph.
-pub(in crate::source) fn relation_key(id: &str) -> String {
+fn relation_key(id: &str) -> String {
     match (id, curie::split(id)) {
         ("is_a", _) => ISA.to_owned(),
         (_, Some(curie)) => curie.key(),

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::setting::InvalidSetting;
-use base::share::Share;
 use serde::{Deserialize, Serialize};
 
 use super::iris::Prefixes;
 use crate::source::check_level;
 use crate::source::files::Location;
 use crate::source::kgx::Xref;
-use crate::source::ontology::{Obsolete, Scope, Taken, relation_key};
+use crate::source::ontology::{Obsolete, Taken};
 
 /// A graph in RDF: where it lies and what is taken of it. Predicates are IRIs, or names with a prefix (`skos:broader`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -86,19 +85,13 @@ impl Options {
         all(&["en", ""])
     }
 
-    pub(super) fn taken<'o>(
-        &'o self,
-        relations: Option<&'o BTreeSet<String>>,
-        synonyms: &'o BTreeSet<Scope>,
-    ) -> Taken<'o> {
+    pub(super) fn taken<'o>(&'o self, relations: Option<&'o BTreeSet<String>>) -> Taken<'o> {
         Taken {
             relations,
-            synonyms,
             xref: Xref::SameAs,
             obsolete: self.obsolete,
             level: self.level,
-            max_untexted: Share::default(),
-            relation_key,
+            ..Taken::default()
         }
     }
 

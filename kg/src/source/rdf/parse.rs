@@ -9,7 +9,7 @@ use base::read::ReadError;
 use oxrdf::{NamedOrBlankNode, Term, Triple};
 use oxttl::{NTriplesParser, TurtleParseError, TurtleParser};
 
-use crate::source::files::{Counted, Reopened, unopened};
+use crate::source::files::{Counted, Reopened, ending, unopened};
 
 /// What a statement is of, and about what.
 #[derive(Debug)]
@@ -69,11 +69,9 @@ enum Kind {
 
 impl Kind {
     fn of(file: &Path) -> Result<Self, ReadError> {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
-        match name.rsplit_once('.').map(|(_, ending)| ending) {
-            Some("nt") => Ok(Self::NTriples),
-            Some("ttl") => Ok(Self::Turtle),
+        match ending(file).as_str() {
+            "nt" => Ok(Self::NTriples),
+            "ttl" => Ok(Self::Turtle),
             _ => {
                 let found = "the file is neither N-Triples nor Turtle by its name";
                 let remedy = "rename it, or convert it first (riot --output=ntriples, rapper)";

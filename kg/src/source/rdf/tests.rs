@@ -1,9 +1,8 @@
 //! Small graphs as others publish theirs.
 
-use std::path::PathBuf;
-
 use super::*;
 use crate::canon::{Canon, Policy, merge};
+use crate::source::testing::{self, reopened};
 
 const TURTLE: &str = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n\
     @prefix owl: <http://www.w3.org/2002/07/owl#> .\n@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n\
@@ -29,21 +28,12 @@ fn options() -> Options {
 
 fn parse(name: &str, text: &str, options: &Options) -> Result<(SourceReport, Canon), String> {
     let mut builder = Builder::new();
-    let bytes = text.as_bytes();
-    let file = Reopened { label: PathBuf::from(name), open: Box::new(move || Ok(Box::new(bytes))) };
-    let report = read(&[file], "rdf", options, &mut builder).map_err(|e| e.to_string())?;
+    let report = read(&[reopened(name, text)], "rdf", options, &mut builder).map_err(|e| e.to_string())?;
     Ok((report, merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
 }
 
 fn triples(canon: &Canon) -> Vec<String> {
-    let graph = canon.graph().unwrap();
-    let text = |id: crate::table::EntityId| graph.entities()[id.index()].text.clone();
-    let relation = |id: crate::table::RelationId| graph.relations()[id.index()].text.clone();
-    let mut found: Vec<String> = graph
-        .triples()
-        .iter()
-        .map(|t| format!("{} {} {}", text(t.subject), relation(t.relation), text(t.object)))
-        .collect();
+    let mut found = testing::triples(canon, |entity| entity.text.clone(), |relation| relation.text.clone());
     found.sort();
     found
 }

@@ -66,14 +66,7 @@ pub(super) fn latest<T>(
             }
             Ok(())
         })?;
-        tally.lines += read.lines;
-        tally.bytes += read.bytes;
-        read.dropped.iter().for_each(|(reason, rows)| tally.drop_all(reason, *rows));
-        for column in read.columns_not_used {
-            if !tally.columns_not_used.contains(&column) {
-                tally.columns_not_used.push(column);
-            }
-        }
+        tally.add(&read);
     }
     tally.drop_all(SUPERSEDED, superseded);
     Ok(Latest { states, tally })

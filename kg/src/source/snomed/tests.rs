@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::canon::{Canon, Policy, merge};
-use crate::source::files::on_disk;
+use crate::canon::Canon;
+use crate::source::testing;
 
 const CONCEPT: &str = "id\teffectiveTime\tactive\tmoduleId\tdefinitionStatusId\n";
 const DESCRIPTION: &str =
@@ -112,19 +112,11 @@ fn read_folder(folder: &Path, set: impl FnOnce(&mut Options)) -> Result<(SourceR
         max_untexted: Share::default(),
     };
     set(&mut options);
-    let mut builder = Builder::new();
-    let found = on_disk(&options).map_err(|e| e.to_string())?;
-    let files = Files::new(found, &|file| Box::new(file));
-    let report = options.read("snomed", &files, &mut builder).map_err(|e| e.to_string())?;
-    Ok((report, merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
+    testing::read(&options, "snomed")
 }
 
 fn triples(canon: &Canon) -> Vec<String> {
-    let graph = canon.graph().unwrap();
-    let text = |id: crate::table::EntityId| graph.entities()[id.index()].text.clone();
-    let relation = |id: crate::table::RelationId| graph.relations()[id.index()].key.clone();
-    let triples = graph.triples().iter();
-    triples.map(|t| format!("{} {} {}", text(t.subject), relation(t.relation), text(t.object))).collect()
+    testing::triples(canon, |entity| entity.text.clone(), |relation| relation.key.clone())
 }
 
 #[test]

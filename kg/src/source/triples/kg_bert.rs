@@ -25,11 +25,11 @@ pub(super) const MEMBERS: [Member; 8] = [
     needed("relations.txt"),
     needed("entity2text.txt"),
     needed("relation2text.txt"),
-    Member { name: "entity2textlong.txt", needed: false, form: Form::Plain },
+    Member::optional("entity2textlong.txt", Form::Plain),
 ];
 
 const fn needed(name: &'static str) -> Member {
-    Member { name, needed: true, form: Form::Plain }
+    Member::needed(name, Form::Plain)
 }
 
 /// The files of a folder.

@@ -14,7 +14,7 @@ use super::parquet::Fields;
 use crate::source::files::Location;
 use crate::source::naming::Allowed;
 use crate::source::separated::{Column, FirstLine};
-use crate::source::{check_level, curie};
+use crate::source::{check_level, check_name, curie};
 
 /// A source of triples.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -176,11 +176,7 @@ impl Options {
     }
 
     pub(super) fn check_name(&self, name: &str) -> Result<(), InvalidSetting> {
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-        if name.is_empty() || !name.chars().all(fits) {
-            let expected = "small letters, digits, _ and -; rename it";
-            return Err(InvalidSetting::new("", format!("a source called {name:?}"), expected));
-        }
+        check_name(name)?;
         check_level("level", self.level)
     }
 

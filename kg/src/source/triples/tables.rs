@@ -36,19 +36,6 @@ pub(super) fn together(tables: &[Tally], label: &Path) -> Tally {
         return only.clone();
     }
     let mut sum = Tally::new(label, &[]);
-    for table in tables {
-        sum.bytes += table.bytes;
-        sum.lines += table.lines;
-        sum.read += table.read;
-        sum.kept += table.kept;
-        for (reason, rows) in &table.dropped {
-            *sum.dropped.entry(reason).or_insert(0) += rows;
-        }
-        for column in &table.columns_not_used {
-            if !sum.columns_not_used.contains(column) {
-                sum.columns_not_used.push(column.clone());
-            }
-        }
-    }
+    tables.iter().for_each(|table| sum.add(table));
     sum
 }

@@ -11,7 +11,7 @@ pub const SOURCE: &str = "umls";
 
 impl File<'_> {
     /// Has the records parsed and taken; see [`scan::scan`].
-    pub(super) fn scan<const N: usize, T: Send>(
+    pub(in crate::source) fn scan<const N: usize, T: Send>(
         &self,
         parse: impl Fn(&mut Rows<'_, N>) -> Result<T, ReadError> + Sync,
         take: impl FnMut(T) -> Result<(), ReadError> + Send,

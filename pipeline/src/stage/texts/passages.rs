@@ -45,6 +45,15 @@ impl Origin {
         }
     }
 
+    /// The stages of the parts, if there are such.
+    #[must_use]
+    pub(crate) fn stages(&self) -> &[String] {
+        match self {
+            Self::Texts(_) => &[],
+            Self::Parts(_, names) => names,
+        }
+    }
+
     /// What a stage that reads them declares.
     #[must_use]
     pub(crate) fn inputs(&self) -> Vec<Input> {
