@@ -90,6 +90,11 @@ bench-kg PYTHON="python3":
     cargo build --release --workspace --bin bench
     {{PYTHON}} benches/kg.py umls
 
+# Mentions with ids beside spaCy, QuickUMLS, scispaCy, medspaCy and negspaCy on BC5CDR and NegEx's test set (PEERS: a Python with them, see benches/mentions.py).
+bench-mentions DATA PEERS NEGEX PYTHON="python3":
+    cargo build --release
+    {{PYTHON}} benches/mentions.py target/release/engraft {{DATA}} --peers {{PEERS}} --negex {{NEGEX}}
+
 # SQL over the world's triples at scale 170 beside DuckDB on the same Parquet files, in one run (PYTHON needs benches/requirements.txt).
 bench-query OUT="out/bench-query" PYTHON="python3":
     cargo build --release

@@ -25,6 +25,12 @@ impl InvalidSetting {
     ) -> Self {
         Self { setting: setting.into(), found: found.to_string(), expected: expected.into() }
     }
+
+    /// The same of a table that is the setting `table` of another.
+    #[must_use]
+    pub fn of(self, table: &str) -> Self {
+        Self { setting: format!("{table}.{}", self.setting).into(), ..self }
+    }
 }
 
 /// A number in the fewest digits that mean it, for messages.

@@ -8,30 +8,12 @@ use std::fs::{File, read_to_string};
 use std::io::{BufWriter, Write};
 
 use kg::table::EntityId;
-use text::ner::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
 use text::ner::{Dictionary, Entry, Filters, Tagger};
 
 use crate::process::on_core;
 
 /// How often the text is tagged; the fastest counts.
 const RUNS: usize = 5;
-
-/// Every term is looked for as it is written.
-fn filters() -> Filters {
-    Filters {
-        min_letters: 1,
-        max_words: usize::MAX,
-        numbers: Numbers::Keep,
-        stop_words: StopWords::None,
-        common_words: Vec::new(),
-        ambiguous: Ambiguous::Keep,
-        types: Types::All,
-        plurals: Plurals::AsWritten,
-        inverted: Inverted::AsWritten,
-        possessives: Possessives::Keep,
-        upper_case: None,
-    }
-}
 
 /// What the first lines of this file say.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
@@ -44,7 +26,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let start = on_core()?;
     let entries =
         terms.lines().zip(0..).map(|(text, line)| Entry { text, entity: EntityId(line), types: &[] });
-    let dictionary = Dictionary::build(entries, &filters())?;
+    let dictionary = Dictionary::build(entries, &Filters::as_written())?;
     let build = on_core()? - start;
     let mut tagger = Tagger::new(&dictionary);
     let (mut mentions, mut found, mut fastest) = (Vec::new(), 0, f64::INFINITY);

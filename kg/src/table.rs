@@ -18,6 +18,7 @@ pub mod row;
 pub(crate) mod rows;
 pub mod schema;
 pub(crate) mod texts;
+pub mod types;
 pub mod write;
 
 pub use builder::Builder;

@@ -27,6 +27,7 @@ mod report;
 mod settings;
 mod signals;
 mod table;
+mod tag;
 mod threads;
 mod watch;
 
@@ -100,6 +101,9 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     if let Some(followed) = ranks::follow(&engine, &cancel) {
         return followed;
     }
+    if let Subcommand::Tag(asked) = &command.subcommand {
+        tag::needs_graph(&engine, asked)?;
+    }
     if let Some(goals) = looked_at(&command.subcommand) {
         engine.admitted()?;
         if let Err(error) = outside::bring(&engine, &remotes, goals, &cancel) {
@@ -145,6 +149,7 @@ fn with(engine: &Engine, command: &Command, remotes: &Arc<Remotes>, format: Form
             let (layout, svg) = (engine.layout(), svg.as_deref());
             heat::draw(&heat::Drawing { maps: &maps, layout, text, svg }, format)
         }
+        Subcommand::Tag(asked) => tag::with_graph(engine, asked, &command.common, show(None)),
         Subcommand::Push { stages } => depot::push(engine, stages, show(None)),
         Subcommand::Pull { stages } => depot::pull(engine, stages, show(None)),
         subcommand @ Subcommand::Gc { .. } if engine.depot().is_some() => {
@@ -163,6 +168,7 @@ fn cancel(subcommand: &Subcommand) -> anyhow::Result<CancelToken> {
     match subcommand {
         Subcommand::Run { .. }
         | Subcommand::Fetch { .. }
+        | Subcommand::Tag(_)
         | Subcommand::Push { .. }
         | Subcommand::Pull { .. } => signals::cancel_on_signal().context("signals cannot be listened to"),
         _ => Ok(CancelToken::NEVER),
@@ -186,6 +192,9 @@ fn ask(command: &Command, format: Format) -> Option<anyhow::Result<Exit>> {
             Some(predict::predict(model, mask.as_deref(), task.as_deref(), *top, &asked, around))
         }
         Subcommand::Export(asked) => Some(export::export(asked, format)),
+        Subcommand::Tag(asked @ tag::Asked { triples: Some(triples), .. }) => {
+            Some(tag::with_folder(asked, triples, &command.common))
+        }
         Subcommand::Attention(asked) => Some(attention::attention(asked, around, format)),
         Subcommand::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
@@ -216,6 +225,7 @@ fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
         | Subcommand::Push { stages }
         | Subcommand::Pull { stages } => Some(stages),
         Subcommand::Why { stage } => Some(std::slice::from_ref(stage)),
+        Subcommand::Tag(asked) => Some(&asked.goals),
         Subcommand::Status => Some(&[]),
         #[cfg(feature = "query")]
         Subcommand::Query(_) => None,

@@ -73,6 +73,8 @@ pub(crate) struct Config {
     pub pmi: Option<text::pmi::Config>,
     /// How the corpus becomes map samples. Needs `[corpus]`; `counts.what.case` must equal `vocabulary.case`.
     pub maps: Option<stage::maps::Config>,
+    /// How names of the graph are found in texts: by `engraft tag`, and with `[corpus]` by stage `mentions`. Left out, `engraft tag` takes the defaults.
+    pub tag: Option<stage::mentions::Config>,
     /// How samples are built and stored.
     #[serde(default)]
     pub shards: stage::shards::Config,

@@ -14,6 +14,7 @@ mod fetch;
 pub mod in_process;
 mod overview;
 mod stage;
+mod tag;
 mod toml_text;
 
 pub use catalog::VERSION as CATALOG_VERSION;

@@ -17,7 +17,7 @@ pub(crate) mod corpus;
 pub(crate) mod counts;
 pub(crate) mod encoder;
 pub(crate) mod finetune;
-mod folder;
+pub(crate) mod folder;
 mod frozen;
 pub(crate) mod graft;
 pub(crate) mod lama;
@@ -26,6 +26,7 @@ pub(crate) mod location;
 pub(crate) mod maps;
 pub(crate) mod matrix;
 pub(crate) mod memory;
+pub(crate) mod mentions;
 mod metrics;
 pub(crate) mod pmi;
 pub(crate) mod rank;
@@ -347,6 +348,9 @@ fn on_corpus(
             Some(uncut) => vec![uncut],
             None => maps.stages(cut.parts()),
         });
+    }
+    if let (Some(tag), Some(corpus), Some(_)) = (&config.tag, &corpus, &config.sources) {
+        stages.push(Box::new(mentions::Mentions::new(tag, corpus, places)?));
     }
     Ok(stages)
 }

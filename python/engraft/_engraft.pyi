@@ -90,8 +90,8 @@ class Tokenizer:
         """Ids of the special tokens: padding, unknown, [CLS], [SEP], [MASK]."""
 
 class Tagger:
-    """The names of a graph's entities, which `tag` finds in texts. `triples` is the folder of the stage `triples`; filters are those of
-    `maps.entities.dictionary` of a config."""
+    """The names of a graph's entities, which `tag` finds in texts. `triples` is the folder of the stage `triples`; arguments are those of `[tag]` of a
+    config, filters of `tag.dictionary` by themselves."""
 
     def __init__(
         self,
@@ -108,11 +108,16 @@ class Tagger:
         inverted: Literal["as_written", "both"] = "both",
         possessives: Literal["keep", "drop"] = "drop",
         upper_case: int = 4,
+        near: dict[Literal["threshold", "min_letters", "max_words"], float] | None = None,
+        abbreviations: Literal["defined", "plain"] = "defined",
+        candidates: int = 10,
+        context: Literal["english", "none"] | str | PathLike[str] = "english",
     ) -> None: ...
     def tag(self, texts: Texts, *, column: str | None = None, first_row: int = 0) -> Batches:
-        """The mentions, in order and without overlaps: `row` (int64), `mention` (int32, from 0 in each text), `start` and `end` (int32, characters),
-        `byte_start` and `byte_end` (int32), `text`, `entity` (key), `name`, `types` (list of struct of `code` and `name`). A term of several
-        entities has a row for each, with the same `mention`."""
+        """The mentions, in order and without overlaps: `row` (int64), `mention` (int32, from 0 in each text), `candidate` (int32, 0 for the most likely entity),
+        `start` and `end` (int32, characters), `byte_start` and `byte_end` (int32), `text`, `how`, `entity` (key), `name`, `types` (list of struct of `code`
+        and `name`), `score` (float32), `negated`, `uncertain`, `historical`, `hypothetical`, `other_person` (bool). A mention that may name several entities
+        has a row for each, with the same `mention`."""
     def __len__(self) -> int:
         """Number of terms that are looked for."""
     @property

@@ -18,13 +18,13 @@ def tokenize(texts, vocabulary, *, case=None, max_tokens=None, offsets="characte
     return tokenizer.encode(texts, max_tokens=max_tokens, offsets=offsets, column=column)
 
 
-def tag(texts, triples, *, column=None, **filters):
-    """Where texts name entities of the graph in the folder `triples`: `Tagger.tag` says what comes of it, `Tagger` which filters there are.
+def tag(texts, triples, *, column=None, **settings):
+    """Where texts name entities of the graph in the folder `triples`: `Tagger.tag` says what comes of it, `Tagger` which settings there are.
 
     >>> engraft.tag(["Fever and pain."], "out/triples", min_letters=4)
-    <engraft.Batches of 2 rows: row, mention, start, end, byte_start, byte_end, text, entity, name, types>
+    <engraft.Batches of 2 rows: row, mention, candidate, start, end, byte_start, byte_end, text, how, entity, name, types, ...>
     """
-    return Tagger(triples, **filters).tag(texts, column=column)
+    return Tagger(triples, **settings).tag(texts, column=column)
 
 
 def maps(texts, vocabulary, triples=None, counts=None, pmi=None, *, case=None, column=None, **settings):

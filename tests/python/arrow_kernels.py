@@ -183,6 +183,9 @@ def tokens_are_those_of_wordpiece(texts):
     assert cased[0]["input_ids"] == rows(tokenizer.encode(["fever"]))[0]["input_ids"]
 
 
+MODIFIERS = ["negated", "uncertain", "historical", "hypothetical", "other_person"]
+
+
 def mentions_are_those_of_a_search(texts):
     entities = read("entities.parquet")
     named = [(entity["text"], id) for id, entity in enumerate(entities)]
@@ -192,7 +195,7 @@ def mentions_are_those_of_a_search(texts):
         known.setdefault(tuple(word for word, *_ in words(text)), set()).add(id)
     known.pop((), None)
     longest = max(map(len, known))
-    tagger = engraft.Tagger(TRIPLES, **AS_WRITTEN)
+    tagger = engraft.Tagger(TRIPLES, abbreviations="plain", context="none", candidates=1_000, **AS_WRITTEN)
     assert tagger.report["terms"] == len(known) == len(tagger)
     simple = [text if text is not None and is_simple(text) else None for text in texts]
     expected = []
@@ -203,12 +206,15 @@ def mentions_are_those_of_a_search(texts):
             end = next(ends, None)
             if end is not None:
                 start, stop = split[at][1], split[end - 1][2]
-                for id in sorted(known[tuple(word for word, *_ in split[at:end])]):
+                name = tuple(word for word, *_ in split[at:end])
+                # Those first whose preferred name it is.
+                ids = sorted(known[name], key=lambda id: (tuple(word for word, *_ in words(entities[id]["text"])) != name, id))
+                for candidate, id in enumerate(ids):
                     entity = entities[id]
                     expected.append({
-                        "row": row, "mention": mention, "start": start, "end": stop, "byte_start": len(text[:start].encode()),
-                        "byte_end": len(text[:stop].encode()), "text": text[start:stop], "entity": entity["key"], "name": entity["text"],
-                        "types": entity["types"],
+                        "row": row, "mention": mention, "candidate": candidate, "start": start, "end": stop, "byte_start": len(text[:start].encode()),
+                        "byte_end": len(text[:stop].encode()), "text": text[start:stop], "how": "name", "entity": entity["key"],
+                        "name": entity["text"], "types": entity["types"], "score": 1.0, **dict.fromkeys(MODIFIERS, False),
                     })  # fmt: skip
                 mention += 1
             at = end or at + 1
@@ -218,6 +224,11 @@ def mentions_are_those_of_a_search(texts):
     chosen = rows(engraft.tag(simple, TRIPLES, types={"only": [typed]}, ambiguous={"first": 1}))
     assert chosen and all(typed in [type["name"] for type in row["types"]] for row in chosen)
     assert len({(row["row"], row["mention"]) for row in chosen}) == len(chosen)
+    # What `engraft tag` finds beside names: abbreviations, spellings that are near, what sentences say.
+    name = next(entity["text"] for entity in entities if entity["text"].isalpha() and len(entity["text"]) > 9)
+    said = rows(engraft.tag([f"No {name} (XQZ)? {name[0]}{name} {name}x."], TRIPLES, near={"threshold": 0.5}))
+    assert [(row["text"], row["how"]) for row in said if row["candidate"] == 0][0] == (name, "name"), said
+    assert said[0]["negated"] and {"near"} <= {row["how"] for row in said} and all(0.5 <= row["score"] <= 1 for row in said), said
 
 
 def fold(text):
@@ -360,6 +371,9 @@ def refusals():
         (ValueError, "first_row=-1", lambda: engraft.Tokenizer(VOCABULARY).encode([], first_row=-1)),
         (ValueError, "unknown field `shortest`, expected one of `min_letters`", lambda: engraft.Tagger(TRIPLES, shortest=3)),
         (ValueError, "max_words is 0", lambda: engraft.Tagger(TRIPLES, max_words=0)),
+        (ValueError, "near.threshold is 2", lambda: engraft.Tagger(TRIPLES, near={"threshold": 2})),
+        (ValueError, 'context=1: expected "english"', lambda: engraft.Tagger(TRIPLES, context=1)),
+        (OSError, "nowhere.tsv", lambda: engraft.Tagger(TRIPLES, context=out / "nowhere.tsv")),
         (OSError, "entities.parquet", lambda: engraft.Tagger(out / "nowhere")),
         (ValueError, "unknown field `size`, expected one of `unit`", lambda: engraft.Maps(VOCABULARY, size={"rows": 1})),
         (ValueError, "limits.tokens is 3, expected at least 4", lambda: engraft.Maps(VOCABULARY, limits={"tokens": 3})),

@@ -122,6 +122,21 @@ impl Engraft {
         self
     }
 
+    /// With a file as standard input.
+    ///
+    /// # Panics
+    /// When it cannot be opened.
+    #[must_use]
+    pub fn fed(mut self, file: &Path) -> Self {
+        match fs::File::open(file) {
+            Ok(file) => {
+                self.0.stdin(file);
+                self
+            }
+            Err(error) => unreachable_start(&error),
+        }
+    }
+
     /// Dying by SIGKILL at `point`, as `STAGE:POINT`.
     #[must_use]
     pub fn kill_at(mut self, point: &str) -> Self {

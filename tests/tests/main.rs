@@ -53,5 +53,6 @@ mod store;
 mod streams;
 mod synonyms;
 mod systems;
+mod tag;
 mod terminal;
 mod tidy;

@@ -91,7 +91,7 @@ impl Writer {
     }
 
     /// Rows that do not fit the columns.
-    pub(super) fn unfit(&self, problem: &ArrowError) -> Error {
+    pub fn unfit(&self, problem: &ArrowError) -> Error {
         Error::Encode { file: self.file.clone(), source: ParquetError::ArrowError(problem.to_string()) }
     }
 

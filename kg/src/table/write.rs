@@ -216,7 +216,7 @@ fn names<'a>(lists: impl Iterator<Item = &'a Vec<String>> + Clone) -> Result<Arr
     list(lists.clone().map(Vec::len), texts(lists.flatten()))
 }
 
-fn list(lengths: impl Iterator<Item = usize>, values: ArrayRef) -> Result<ArrayRef, ArrowError> {
+pub(super) fn list(lengths: impl Iterator<Item = usize>, values: ArrayRef) -> Result<ArrayRef, ArrowError> {
     let kind: DataType = values.data_type().clone();
     let offsets = OffsetBuffer::from_lengths(lengths);
     Ok(Arc::new(ListArray::try_new(Arc::new(item(kind)), offsets, values, None)?))

@@ -20,6 +20,7 @@ pub mod scale;
 pub mod svg;
 mod table;
 pub mod tables;
+pub mod tagged;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -19,7 +19,7 @@ use super::depot;
 use super::predict::pooling;
 #[cfg(feature = "query")]
 use super::query::Asked;
-use super::{diff, exit, export};
+use super::{diff, exit, export, tag};
 use crate::bundle::lines::Form;
 pub(super) use common::Common;
 use value::{form, seconds};
@@ -252,6 +252,8 @@ then, from --config, --data and --out.")]
         #[arg(long, value_name = "FILE")]
         vocabulary: Option<PathBuf>,
     },
+    /// Finds the names of a graph's entities in texts: offsets, ids, names, types, negation
+    Tag(tag::Asked),
     /// Draws what the tokens of a text attend to in a model
     Attention(attention::Asked),
     /// Writes a model's folder as other tools take it: transformers, sentence-transformers, ONNX, the hub

@@ -93,35 +93,46 @@ pub(super) fn encode(
 }
 
 /// Whether a reader that has gone, as `head` does, ends it without a complaint.
-fn printed(
-    write: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> anyhow::Result<Remarks>,
-) -> anyhow::Result<Exit> {
-    let mut out = BufWriter::new(io::stdout().lock());
+pub(super) fn unless_gone(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Exit> {
     let gone = |error: &anyhow::Error| {
         let kinds = error.chain().filter_map(|cause| Some(cause.downcast_ref::<io::Error>()?.kind()));
         kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
     };
-    match write(&mut out).and_then(|cuts| out.flush().map(|()| cuts).map_err(anyhow::Error::from)) {
-        Err(error) if gone(&error) => Ok(Exit::Ok),
-        Err(error) => Err(error),
-        Ok(Remarks { cuts: Cuts { rows, cut, tokens }, questions, unlike }) => {
-            if questions > 0 {
-                print::note(&format!(
-                    "warning: {questions} questions were longer than the model reads beside a passage (finetune.spans.question), and lost their ends"
-                ));
-            }
-            if unlike > 0 {
-                print::note(&format!(
-                    "warning: {unlike} of the inputs have a `pair` or lack one where the model was trained otherwise: it was never taught what such mean"
-                ));
-            }
-            if cut > 0 {
-                print::note(&format!(
-                    "warning: {cut} of {rows} rows were too long for the model and lost {tokens} tokens at their end: it saw the rest only"
-                ));
-            }
-            Ok(Exit::Ok)
-        }
+    match work() {
+        Err(error) if !gone(&error) => Err(error),
+        _ => Ok(Exit::Ok),
+    }
+}
+
+/// Writes answers, and then notes what is to be said of them all.
+fn printed(
+    write: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> anyhow::Result<Remarks>,
+) -> anyhow::Result<Exit> {
+    unless_gone(|| {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let remarks = write(&mut out)?;
+        out.flush()?;
+        note(&remarks);
+        Ok(())
+    })
+}
+
+fn note(remarks: &Remarks) {
+    let Remarks { cuts: Cuts { rows, cut, tokens }, questions, unlike } = remarks;
+    if *questions > 0 {
+        print::note(&format!(
+            "warning: {questions} questions were longer than the model reads beside a passage (finetune.spans.question), and lost their ends"
+        ));
+    }
+    if *unlike > 0 {
+        print::note(&format!(
+            "warning: {unlike} of the inputs have a `pair` or lack one where the model was trained otherwise: it was never taught what such mean"
+        ));
+    }
+    if *cut > 0 {
+        print::note(&format!(
+            "warning: {cut} of {rows} rows were too long for the model and lost {tokens} tokens at their end: it saw the rest only"
+        ));
     }
 }
 

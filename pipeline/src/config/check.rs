@@ -18,6 +18,7 @@ pub(super) fn check(config: &Config) -> anyhow::Result<()> {
     }
     graph(config)?;
     words(config)?;
+    config.tag.as_ref().map_or(Ok(()), stage::mentions::Config::check)?;
     if let Some(fresh) = config.encoder.as_ref().and_then(stage::encoder::Config::fresh) {
         fresh.check()?;
     }

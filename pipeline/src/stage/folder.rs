@@ -11,7 +11,7 @@ const PACKED: [&str; 3] = [".zst", ".bz2", ".xz"];
 ///
 /// # Errors
 /// When a folder cannot be read.
-pub(super) fn ending(path: &Path, endings: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn ending(path: &Path, endings: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StructArray, make_array};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef};
-use kg::table::SemanticType;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -63,50 +61,8 @@ pub(crate) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>) -> PyResult<Reco
     batch.map_err(|error| apart(&error))
 }
 
-fn apart(error: &ArrowError) -> PyErr {
+pub(crate) fn apart(error: &ArrowError) -> PyErr {
     PyRuntimeError::new_err(format!("columns do not go together: {error}; report it"))
-}
-
-/// A column of semantic types in the making: a list for each entity, as `entities.parquet` has them.
-pub(crate) struct Types {
-    lengths: Vec<usize>,
-    codes: StringBuilder,
-    names: StringBuilder,
-}
-
-impl Types {
-    pub(crate) fn new() -> Self {
-        Self { lengths: Vec::new(), codes: StringBuilder::new(), names: StringBuilder::new() }
-    }
-
-    fn item() -> Fields {
-        let (code, name) =
-            (Field::new("code", DataType::Utf8, true), Field::new("name", DataType::Utf8, false));
-        Fields::from(vec![code, name])
-    }
-
-    /// The column.
-    pub(crate) fn field(name: &str) -> Field {
-        Field::new(
-            name,
-            DataType::List(Arc::new(Field::new("item", DataType::Struct(Self::item()), false))),
-            false,
-        )
-    }
-
-    pub(crate) fn push(&mut self, types: &[SemanticType]) {
-        self.lengths.push(types.len());
-        for kind in types {
-            self.codes.append_option(kind.code.as_deref());
-            self.names.append_value(&kind.name);
-        }
-    }
-
-    /// The lists so far; the next ones begin anew.
-    pub(crate) fn finish(&mut self) -> PyResult<ArrayRef> {
-        let values: Vec<ArrayRef> = vec![Arc::new(self.codes.finish()), Arc::new(self.names.finish())];
-        lists(&std::mem::take(&mut self.lengths), Self::item(), values).map_err(|error| apart(&error))
-    }
 }
 
 /// Lists of structures: so many for each row.

@@ -1,19 +1,24 @@
 //! Kernel `tag`: where texts name entities of a graph.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::builder::{ArrayBuilder, Int32Builder, Int64Builder, StringBuilder};
+use arrow_array::builder::Int64Builder;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kg::table::{Entity, EntityId, Graph};
+use kg::table::{Entity, Graph};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
-use text::characters::Characters;
+use serde_json::{Map, Value, json};
+use text::Document;
+use text::ner::annotate::{Annotator, Settings};
+use text::ner::context::{self, Context};
 use text::ner::of_graph::GraphError;
-use text::ner::{self, Dictionary, Filters};
+use text::ner::{self, Names};
+use text::tagged::Tagged;
+use text::tagged::table::Mentions;
 
 use super::batches::{Batches, Held};
 use super::given::Given;
@@ -26,57 +31,71 @@ const ROWS: usize = 1 << 17;
 
 /// The names of a graph's entities, which `tag` finds in texts.
 ///
-/// `triples` is the folder that the stage `triples` makes. Further arguments are the filters of `maps.entities.dictionary` of a config, under
-/// their names there: `min_letters`, `max_words`, `numbers`, `stop_words`, `common_words`, `ambiguous`, `types`, `plurals`, `inverted`, `possessives`,
-/// `upper_case` (docs/config.md has each with its default).
+/// `triples` is the folder that the stage `triples` makes. Further arguments are those of `[tag]` of a config: `near` (names that are written nearly so),
+/// `abbreviations`, `candidates` and `context` ("english", "none", or a table of triggers), and the filters of `tag.dictionary` by themselves: `min_letters`,
+/// `max_words`, `numbers`, `stop_words`, `common_words`, `ambiguous`, `types`, `plurals`, `inverted`, `possessives`, `upper_case` (docs/config.md has each with its default).
 ///
-/// >>> tagger = engraft.Tagger("out/triples", types={"only": ["T047"]}, ambiguous={"drop": 1})
-/// >>> tagger.tag(["Heart failure with a cough."])
-/// <engraft.Batches of 1 rows: row, mention, start, end, byte_start, byte_end, text, entity, name, types>
+/// >>> tagger = engraft.Tagger("out/triples", types={"only": ["T047"]}, near={"threshold": 0.8})
+/// >>> tagger.tag(["No heart failure."])
+/// <engraft.Batches of 1 rows: row, mention, candidate, start, end, byte_start, byte_end, text, how, entity, name, types, score, negated, ...>
 ///
-/// Raises OSError for a folder that cannot be read, ValueError for a filter that is none or that nothing passes.
+/// Raises OSError for a folder or table that cannot be read, ValueError for an argument that is none or that nothing passes.
 #[pyclass(module = "engraft", name = "Tagger", frozen)]
 pub(crate) struct Tagger {
-    dictionary: Dictionary,
+    names: Names,
+    context: Option<Context>,
     /// By id.
     entities: Vec<Entity>,
     given: Given,
 }
 
+/// Arguments that are no filters.
+const BESIDE: [&str; 3] = ["near", "abbreviations", "candidates"];
+
 #[pymethods]
 impl Tagger {
     #[new]
-    #[pyo3(signature = (triples, **filters))]
-    fn new(py: Python<'_>, triples: PathBuf, filters: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let given = Given::new(&triples, filters, &[], py)?;
-        let of = filters.map(|filters| options::object(filters, "")).transpose()?.unwrap_or_default();
-        let filters: Filters = options::settings("Tagger()", of)?;
+    #[pyo3(signature = (triples, **settings))]
+    fn new(py: Python<'_>, triples: PathBuf, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let given = Given::new(&triples, settings, &[], py)?;
+        let mut of = settings.map(|of| options::object(of, "")).transpose()?.unwrap_or_default();
+        let context = of.remove("context");
+        let mut beside: Map<String, Value> =
+            BESIDE.iter().filter_map(|&name| Some((name.to_owned(), of.remove(name)?))).collect();
+        let filters: ner::Filters = options::settings("Tagger()", of)?;
+        let filters = serde_json::to_value(filters).map_err(|error| unfit(&error))?;
+        beside.insert("dictionary".to_owned(), filters);
+        let settings: Settings = options::settings("Tagger()", beside)?;
+        let context = triggers(context)?;
         let pool = pool(py)?;
         py.detach(move || {
             pool.install(|| {
                 let graph = Graph::read(&triples).map_err(|error| PyOSError::new_err(error.to_string()))?;
-                let dictionary =
-                    Dictionary::of_graph(&graph, &triples, &filters).map_err(|error| match error {
-                        GraphError::Read(error) => PyOSError::new_err(error.to_string()),
-                        GraphError::Dictionary(error) => PyValueError::new_err(format!("Tagger(): {error}")),
-                    })?;
-                Ok(Self { dictionary, entities: graph.into_entities(), given })
+                let names = Names::of_graph(&graph, &triples, &settings).map_err(|error| match error {
+                    GraphError::Read(error) => PyOSError::new_err(error.to_string()),
+                    GraphError::Dictionary(error) => PyValueError::new_err(format!("Tagger(): {error}")),
+                })?;
+                Ok(Self { names, context, entities: graph.into_entities(), given })
             })
         })
     }
 
-    /// The mentions in each text, in order, without overlaps: of those that share a word the leftmost, and of those the longest. Columns:
+    /// The mentions in each text, in order, without overlaps: what `engraft tag` finds. A mention that may name several entities has a row for each, the most
+    /// likely first. Columns:
     ///
     ///   row                   int64: the text, from `first_row`
     ///   mention               int32: its number in the text, from 0
+    ///   candidate             int32: 0 for the most likely entity
     ///   start, end            int32: its first character and that behind its last, as Python counts them
     ///   byte_start, byte_end  int32: the same in bytes of UTF-8
     ///   text                  string: the text as it is written there
+    ///   how                   string: "name", "near" (written nearly so), "abbreviation" (that the text defines)
     ///   entity, name          string: key and preferred name of the entity
     ///   types                 list of struct (code, name): its semantic types or roles
+    ///   score                 float32: 1 for a name as it is written, less for one that is written nearly so
+    ///   negated, uncertain, historical, hypothetical, other_person    bool: what its sentence says of it
     ///
-    /// A term that names several entities has a row for each, with the same `mention`, in the order of their keys. They are the mentions that
-    /// the stage `maps` finds in a text with `unit = "document"`; by sentences, none crosses the end of one.
+    /// With `abbreviations="plain"` they are the mentions that the stage `maps` finds in a text with `unit = "document"`; by sentences, none crosses the end of one.
     ///
     /// Raises TypeError for what are no texts.
     #[pyo3(signature = (texts, *, column=None, first_row=0))]
@@ -90,9 +109,9 @@ impl Tagger {
         let texts = Texts::new(texts, column, first_row)?;
         let (pool, schema) = (pool(py)?, schema());
         let batches = texts.batches(py, |pieces| {
-            let new = || ner::Tagger::new(&self.dictionary);
-            let found = pool.install(|| -> Vec<Vec<Found<'_>>> {
-                pieces.par_iter().map_init(new, |tagger, piece| self.found(tagger, piece)).collect()
+            let new = || Annotator::new(&self.names, self.context.as_ref());
+            let found = pool.install(|| -> Vec<Vec<(i64, Tagged)>> {
+                pieces.par_iter().map_init(new, |annotator, piece| found(annotator, piece)).collect()
             });
             self.batches(&schema, &found)
         })?;
@@ -102,14 +121,14 @@ impl Tagger {
     /// What became of the graph's terms, as a dictionary: how many are looked for, and why others are not.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let report = serde_json::to_string(self.dictionary.report());
-        let report = report.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let report = serde_json::to_string(self.names.dictionary().report());
+        let report = report.map_err(|error| unfit(&error))?;
         py.import("json")?.call_method1("loads", (report,))
     }
 
     /// Number of terms that are looked for.
     fn __len__(&self) -> usize {
-        self.dictionary.len()
+        self.names.dictionary().len()
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -117,114 +136,82 @@ impl Tagger {
     }
 
     fn __repr__(&self) -> String {
-        format!(
-            "<engraft.Tagger of {} terms of {} entities>",
-            self.dictionary.len(),
-            self.dictionary.report().entities
-        )
+        let dictionary = self.names.dictionary();
+        format!("<engraft.Tagger of {} terms of {} entities>", dictionary.len(), dictionary.report().entities)
     }
 }
 
-/// A mention where its text has it.
-struct Found<'t> {
-    row: i64,
-    mention: i32,
-    /// Start and end in characters, then in bytes.
-    places: [i32; 4],
-    text: &'t str,
-    term: ner::TermId,
+/// What Python calls `context`.
+fn triggers(given: Option<Value>) -> PyResult<Option<Context>> {
+    let given = given.unwrap_or_else(|| json!("english"));
+    let path = match given.as_str() {
+        Some("none") => return Ok(None),
+        Some("english") => None,
+        Some(path) => Some(Path::new(path)),
+        None => {
+            let problem =
+                format!("context={given}: expected \"english\", \"none\" or the path of a table of triggers");
+            return Err(PyValueError::new_err(problem));
+        }
+    };
+    let read = match path {
+        None => Context::read(context::ENGLISH, Path::new("english.txt")),
+        Some(path) => {
+            let table = std::fs::read_to_string(path)
+                .map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))?;
+            Context::read(&table, path)
+        }
+    };
+    read.map(Some).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+fn unfit(error: &serde_json::Error) -> PyErr {
+    PyRuntimeError::new_err(format!("{error}; report it"))
+}
+
+/// The texts of a piece that name something, each with the number of its row.
+fn found(annotator: &mut Annotator<'_>, piece: &Piece) -> Vec<(i64, Tagged)> {
+    let mut all = Vec::new();
+    let mut document = Document::default();
+    for (row, text) in piece.rows() {
+        let Some(text) = text else { continue };
+        document.text.clear();
+        document.text.push_str(text);
+        let mentions = annotator.annotate(&document);
+        if mentions.is_empty() {
+            continue;
+        }
+        let text = text.to_owned();
+        all.push((row, Tagged { file: None, id: String::new(), text, sentences: Vec::new(), mentions }));
+    }
+    all
 }
 
 impl Tagger {
-    fn found<'t>(&self, tagger: &mut ner::Tagger<'_>, piece: &'t Piece) -> Vec<Found<'t>> {
-        let (mut all, mut mentions) = (Vec::new(), Vec::new());
-        for (row, text) in piece.rows() {
-            let Some(text) = text else { continue };
-            tagger.tag(text, &mut mentions);
-            if mentions.is_empty() {
-                continue;
-            }
-            let characters = Characters::new(text);
-            for (mention, ner::Mention { bytes, term, .. }) in (0..).zip(&mentions) {
-                // The ends of a mention lie between characters.
-                let place = characters.range(bytes).unwrap_or_default();
-                let places = [place.start, place.end, bytes.start, bytes.end];
-                // Texts have at most 2^30 bytes.
-                let places = places.map(|place| i32::try_from(place).unwrap_or(i32::MAX));
-                let text = text.get(bytes.clone()).unwrap_or_default();
-                all.push(Found { row, mention, places, text, term: *term });
-            }
-        }
-        all
-    }
-
     /// What was found, entity by entity: at least one batch, none with so many rows that its strings might not fit.
-    fn batches(&self, schema: &SchemaRef, pieces: &[Vec<Found<'_>>]) -> PyResult<Vec<RecordBatch>> {
-        let (mut batches, mut columns) = (Vec::new(), Columns::new());
-        for found in pieces.iter().flatten() {
-            for entity in self.dictionary.entities(found.term) {
-                columns.push(found, self.entity(*entity)?);
+    fn batches(&self, schema: &SchemaRef, pieces: &[Vec<(i64, Tagged)>]) -> PyResult<Vec<RecordBatch>> {
+        let (mut batches, mut rows, mut mentions) = (Vec::new(), Int64Builder::new(), Mentions::default());
+        let mut finish = |rows: &mut Int64Builder, mentions: &mut Mentions| {
+            let mut columns: Vec<ArrayRef> = vec![Arc::new(rows.finish())];
+            columns.extend(mentions.finish().map_err(|error| table::apart(&error))?);
+            batches.push(table::batch(schema, columns)?);
+            PyResult::Ok(())
+        };
+        for (row, tagged) in pieces.iter().flatten() {
+            for told in tagged.told(&self.entities) {
+                let candidates = mentions.push(&told);
+                rows.append_value_n(*row, candidates);
             }
-            if columns.rows.len() >= ROWS {
-                batches.push(columns.finish(schema)?);
+            if mentions.rows() >= ROWS {
+                finish(&mut rows, &mut mentions)?;
             }
         }
-        batches.push(columns.finish(schema)?);
+        finish(&mut rows, &mut mentions)?;
         Ok(batches)
-    }
-
-    fn entity(&self, id: EntityId) -> PyResult<&Entity> {
-        let missing =
-            || PyRuntimeError::new_err(format!("the dictionary names an unknown entity {id:?}; report it"));
-        self.entities.get(id.index()).ok_or_else(missing)
-    }
-}
-
-/// Columns in the making.
-struct Columns {
-    rows: Int64Builder,
-    mentions: Int32Builder,
-    places: [Int32Builder; 4],
-    /// Written text, key and name.
-    texts: [StringBuilder; 3],
-    types: table::Types,
-}
-
-impl Columns {
-    fn new() -> Self {
-        Self {
-            rows: Int64Builder::new(),
-            mentions: Int32Builder::new(),
-            places: std::array::from_fn(|_| Int32Builder::new()),
-            texts: std::array::from_fn(|_| StringBuilder::new()),
-            types: table::Types::new(),
-        }
-    }
-
-    fn push(&mut self, found: &Found<'_>, entity: &Entity) {
-        self.rows.append_value(found.row);
-        self.mentions.append_value(found.mention);
-        self.places.iter_mut().zip(found.places).for_each(|(column, place)| column.append_value(place));
-        let strings = [found.text, &entity.key, &entity.text];
-        self.texts.iter_mut().zip(strings).for_each(|(column, text)| column.append_value(text));
-        self.types.push(&entity.types);
-    }
-
-    /// The rows so far; the next ones begin anew.
-    fn finish(&mut self, schema: &SchemaRef) -> PyResult<RecordBatch> {
-        let mut columns: Vec<ArrayRef> = vec![Arc::new(self.rows.finish()), Arc::new(self.mentions.finish())];
-        columns.extend(self.places.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef));
-        columns.extend(self.texts.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef));
-        columns.push(self.types.finish()?);
-        table::batch(schema, columns)
     }
 }
 
 fn schema() -> SchemaRef {
-    let places = ["mention", "start", "end", "byte_start", "byte_end"];
     let row = Field::new("row", DataType::Int64, false);
-    let places = places.map(|name| Field::new(name, DataType::Int32, false));
-    let texts = ["text", "entity", "name"].map(|name| Field::new(name, DataType::Utf8, false));
-    let types = table::Types::field("types");
-    Arc::new(Schema::new(std::iter::once(row).chain(places).chain(texts).chain([types]).collect::<Vec<_>>()))
+    Arc::new(Schema::new(std::iter::once(row).chain(Mentions::fields()).collect::<Vec<_>>()))
 }

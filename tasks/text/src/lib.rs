@@ -38,6 +38,7 @@ pub mod reader;
 pub mod sentence;
 pub mod share;
 pub mod subtree;
+pub mod tagged;
 pub mod text;
 pub mod wikisection;
 pub mod word;

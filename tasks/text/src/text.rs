@@ -1,15 +1,16 @@
-//! Plain text as documents: one per paragraph, or one per line.
+//! Plain text as documents: one per paragraph, per line, or per file.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::path::Path;
 
+use base::bom::Unmarked;
 use base::funnel::Tally;
 use base::line::{Lines, Place};
 use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::fault::LONGEST;
-use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
+use super::fault::{self, LONGEST};
+use super::reader::{Bytes, DocumentReader, Only, Opened, TextFormat};
 use super::{Counts, Document, Labels, unmarked};
 
 /// What one document of a file is.
@@ -20,6 +21,8 @@ pub enum Unit {
     Paragraph,
     /// A document is a line; blank lines are skipped.
     Line,
+    /// A document is a file, as it stands there: with its white space and line ends, without the mark with which UTF-8 may begin.
+    File,
 }
 
 /// Reads document after document.
@@ -34,10 +37,7 @@ struct Reader<'f, R> {
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Documents of `reader`; `file` names it in messages. The last line may lack its end.
     fn new(reader: R, file: &'f Path, unit: Unit) -> Self {
-        let reasons: &[&str] = match unit {
-            Unit::Paragraph => &[],
-            Unit::Line => &["blank"],
-        };
+        let reasons: &[&str] = if unit == Unit::Line { &["blank"] } else { &[] };
         let lines = Lines::new(reader, file);
         Self { lines, file, unit, tally: Tally::new(file, reasons) }
     }
@@ -45,8 +45,37 @@ impl<'f, R: BufRead> Reader<'f, R> {
 
 impl TextFormat for Unit {
     fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
-        Ok(Box::new(Reader::new(bytes, file, *self)))
+        Ok(match self {
+            Unit::File => Box::new(Only::new(file, move |document: &mut Document, _: &mut Labels| {
+                whole(bytes, file, document)
+            })),
+            Unit::Paragraph | Unit::Line => Box::new(Reader::new(bytes, file, *self)),
+        })
     }
+}
+
+/// Fills `document` with a file, whose name becomes its id.
+fn whole(bytes: Bytes<'_>, file: &Path, document: &mut Document) -> Result<Counts, ReadError> {
+    document.clear();
+    let unread = |problem: String| ReadError::new(file, problem, "UTF-8", "convert it (iconv -t UTF-8)");
+    let mut all = Vec::new();
+    let mut reader = Unmarked::new(bytes).take(LONGEST as u64 + 1);
+    reader.read_to_end(&mut all).map_err(|error| unread(format!("cannot be read: {error}")))?;
+    if all.len() > LONGEST {
+        return Err(fault::too_long(file, "a text of one document"));
+    }
+    document.text = String::from_utf8(all)
+        .map_err(|error| unread(format!("byte {} is not valid", error.utf8_error().valid_up_to() + 1)))?;
+    document.id.push_str(&file.file_name().unwrap_or_default().to_string_lossy());
+    let mut tally = Tally::new(file, &["blank"]);
+    tally.bytes = document.text.len() as u64;
+    tally.lines = document.text.lines().count() as u64;
+    if document.text.trim().is_empty() {
+        tally.drop("blank");
+    } else {
+        tally.keep();
+    }
+    Ok(Counts::of(tally))
 }
 
 impl<R: BufRead> DocumentReader for Reader<'_, R> {
@@ -61,8 +90,8 @@ impl<R: BufRead> DocumentReader for Reader<'_, R> {
                     self.tally.drop("blank");
                     continue;
                 }
-                (true, Unit::Paragraph) if document.text.is_empty() => continue,
-                (true, Unit::Paragraph) => break,
+                (true, _) if document.text.is_empty() => continue,
+                (true, _) => break,
                 (false, _) => {}
             }
             if document.text.is_empty() {
@@ -125,6 +154,26 @@ mod tests {
         let (all, tally) = read(b"one\n\n two", Unit::Line).unwrap();
         assert_eq!(all, [pair("1", "one"), pair("3", "two")]);
         assert_eq!((tally.read, tally.kept, tally.dropped["blank"]), (3, 2, 1));
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_stands() {
+        let read = |bytes: &[u8]| -> Result<(Vec<Document>, Tally), String> {
+            let file = Path::new("notes/a.txt");
+            let mut reader = Unit::File.reader(Box::new(std::io::Cursor::new(bytes.to_vec())), file).unwrap();
+            let (mut document, mut all) = (Document::default(), Vec::new());
+            while reader.read(&mut document, &mut Labels::default()).map_err(|error| error.to_string())? {
+                all.push(document.clone());
+            }
+            Ok((all, reader.counts().documents))
+        };
+        let (all, tally) = read("\u{feff} one\r\n\r\ntwo \n".as_bytes()).unwrap();
+        assert_eq!((all[0].id.as_str(), all[0].text.as_str(), all.len()), ("a.txt", " one\r\n\r\ntwo \n", 1));
+        assert_eq!((tally.read, tally.kept, tally.lines), (1, 1, 3));
+        let (all, tally) = read(b" \n").unwrap();
+        assert_eq!((all.len(), tally.dropped["blank"]), (0, 1));
+        let message = read(b"one\n\xfftwo").unwrap_err();
+        assert_eq!(message, "notes/a.txt: byte 5 is not valid, expected UTF-8; convert it (iconv -t UTF-8)");
     }
 
     #[test]

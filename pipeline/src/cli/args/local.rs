@@ -75,6 +75,10 @@ impl Subcommand {
                 let files = some("--svg", &asked.svg).chain(some("--mask", &asked.mask));
                 files.chain([("MODEL", asked.model.as_path())]).collect()
             }
+            Subcommand::Tag(asked) => {
+                let files = asked.files.iter().map(|file| ("FILE", file.as_path()));
+                files.chain(some("--into", &asked.into)).chain(some("--triples", &asked.triples)).collect()
+            }
             Subcommand::Export(asked) => {
                 vec![("--into", asked.into.as_path()), ("MODEL", asked.model.as_path())]
             }

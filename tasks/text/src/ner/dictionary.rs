@@ -147,6 +147,11 @@ impl Dictionary {
         slice(&self.text_ends, term).and_then(|range| self.texts.get(range)).unwrap_or_default()
     }
 
+    /// The terms that are looked for in any case, in no particular order.
+    pub fn in_any_case(&self) -> impl Iterator<Item = TermId> + '_ {
+        self.trie.nodes().map(|node| node.any_case).filter(|&term| term != NONE).map(TermId)
+    }
+
     /// What became of the terms.
     #[must_use]
     pub fn report(&self) -> &Report {
@@ -162,7 +167,6 @@ fn slice(ends: &[usize], term: TermId) -> Option<std::ops::Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::filters::tests::as_written;
     use super::super::filters::{Ambiguous, Inverted, Numbers, Plurals, StopWords, Types};
     use super::*;
 
@@ -195,14 +199,14 @@ mod tests {
     #[test]
     fn spellings_of_the_same_words_are_one_term_of_all_their_entities() {
         let terms = [("Heart Attack", 3), ("heart  attack", 1), ("HEART ATTACK", 3), ("Ménière", 2)];
-        let dictionary = build(&terms, &as_written());
+        let dictionary = build(&terms, &Filters::as_written());
         assert_eq!(all(&dictionary), named(&[("heart attack", &[1, 3]), ("meniere", &[2])]));
         assert_eq!((dictionary.report().written.dropped["repeated"], dictionary.report().entities), (1, 3));
         let backwards: Vec<_> = terms.iter().rev().copied().collect();
-        assert_eq!(all(&build(&backwards, &as_written())), all(&dictionary));
+        assert_eq!(all(&build(&backwards, &Filters::as_written())), all(&dictionary));
         assert_eq!(dictionary.entities(TermId(2)), []);
         assert_eq!(dictionary.text(TermId(2)), "");
-        assert!(!dictionary.is_empty() && build(&[], &as_written()).is_empty());
+        assert!(!dictionary.is_empty() && build(&[], &Filters::as_written()).is_empty());
     }
 
     #[test]
@@ -213,7 +217,7 @@ mod tests {
             numbers: Numbers::Drop,
             stop_words: StopWords::English,
             common_words: vec!["Disease".into()],
-            ..as_written()
+            ..Filters::as_written()
         };
         let terms = [
             ("of the", 0),
@@ -239,7 +243,7 @@ mod tests {
             Entry { text: "fever", entity: EntityId(0), types: &finding },
             Entry { text: "aspirin", entity: EntityId(1), types: &[] },
         ];
-        let filters = Filters { types: Types::Only(vec!["T184".into()]), ..as_written() };
+        let filters = Filters { types: Types::Only(vec!["T184".into()]), ..Filters::as_written() };
         let dictionary = Dictionary::build(entries, &filters).unwrap();
         assert_eq!(all(&dictionary), named(&[("fever", &[0])]));
         assert_eq!(dictionary.report().written.dropped["semantic_type"], 1);
@@ -248,7 +252,7 @@ mod tests {
     #[test]
     fn ambiguous_terms_are_kept_cut_or_dropped() {
         let terms = [("cold", 2), ("cold", 1), ("cold", 0), ("flu", 1), ("flu", 2), ("pox", 3)];
-        let with = |ambiguous| build(&terms, &Filters { ambiguous, ..as_written() });
+        let with = |ambiguous| build(&terms, &Filters { ambiguous, ..Filters::as_written() });
         let pox: (&str, &[u32]) = ("pox", &[3]);
         assert_eq!(all(&with(Ambiguous::Keep)), named(&[("cold", &[0, 1, 2]), ("flu", &[1, 2]), pox]));
         assert_eq!(all(&with(Ambiguous::First(1))), named(&[("cold", &[0]), ("flu", &[1]), pox]));
@@ -261,7 +265,7 @@ mod tests {
 
     #[test]
     fn other_spellings_are_added_unless_they_are_terms_themselves() {
-        let filters = Filters { plurals: Plurals::Both, inverted: Inverted::Both, ..as_written() };
+        let filters = Filters { plurals: Plurals::Both, inverted: Inverted::Both, ..Filters::as_written() };
         let terms = [("Fractures, Hip", 0), ("hip fracture", 1), ("burns", 2), ("Crossing over", 3)];
         let dictionary = build(&terms, &filters);
         let expected: [(&str, &[u32]); 7] = [
@@ -286,7 +290,7 @@ mod tests {
             upper_case: Some(4),
             stop_words: StopWords::English,
             plurals: Plurals::Both,
-            ..as_written()
+            ..Filters::as_written()
         };
         let terms = [("ALL", 0), ("Aid", 1), ("AIDS", 2), ("FEVER", 3), ("HIV-1", 4), ("all", 5)];
         let dictionary = build(&terms, &filters);
@@ -300,7 +304,7 @@ mod tests {
 
     #[test]
     fn filters_that_nothing_passes_are_refused() {
-        let filters = Filters { max_words: 0, ..as_written() };
+        let filters = Filters { max_words: 0, ..Filters::as_written() };
         assert!(matches!(Dictionary::build([], &filters), Err(Error::InvalidSetting(_))));
     }
 }

@@ -195,6 +195,24 @@ pub enum Possessives {
 }
 
 impl Filters {
+    /// Filters that drop no term that has words and add no spelling.
+    #[must_use]
+    pub fn as_written() -> Self {
+        Self {
+            min_letters: 0,
+            max_words: usize::MAX,
+            numbers: Numbers::Keep,
+            stop_words: StopWords::None,
+            common_words: Vec::new(),
+            ambiguous: Ambiguous::Keep,
+            types: Types::All,
+            plurals: Plurals::AsWritten,
+            inverted: Inverted::AsWritten,
+            possessives: Possessives::Keep,
+            upper_case: None,
+        }
+    }
+
     /// Whether they can be used.
     ///
     /// # Errors
@@ -211,25 +229,8 @@ impl Filters {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-
-    /// Filters that drop no term of up to 20 words and add no spelling.
-    pub(in crate::ner) fn as_written() -> Filters {
-        Filters {
-            min_letters: 1,
-            max_words: 20,
-            numbers: Numbers::Keep,
-            stop_words: StopWords::None,
-            common_words: Vec::new(),
-            ambiguous: Ambiguous::Keep,
-            types: Types::All,
-            plurals: Plurals::AsWritten,
-            inverted: Inverted::AsWritten,
-            possessives: Possessives::Keep,
-            upper_case: None,
-        }
-    }
 
     #[test]
     fn an_entity_is_allowed_by_code_or_name() {

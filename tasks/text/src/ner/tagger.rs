@@ -47,23 +47,54 @@ impl<'d> Tagger<'d> {
     /// As [`Tagger::tag`], where `words` has split `text` already; it must be one of [`Case::Uncased`].
     pub fn tag_words(&mut self, text: &str, words: &Words, mentions: &mut Vec<Mention>) {
         mentions.clear();
+        self.number(words);
+        self.tag_range(text, words, 0..self.numbers.len(), mentions);
+    }
+
+    /// As [`Tagger::tag_words`], in each of `ranges` of the words by itself: none of the mentions leaves one. Ranges are in order and do not overlap.
+    pub fn tag_ranges(
+        &mut self,
+        text: &str,
+        words: &Words,
+        ranges: impl Iterator<Item = Range<usize>>,
+        mentions: &mut Vec<Mention>,
+    ) {
+        mentions.clear();
+        self.number(words);
+        ranges.for_each(|range| self.tag_range(text, words, range, mentions));
+    }
+
+    fn number(&mut self, words: &Words) {
         let lexicon = &self.dictionary.lexicon;
         self.numbers.clear();
         self.numbers.extend(words.iter().map(|word| lexicon.find(word.letters)));
-        let mut at = 0;
-        while at < self.numbers.len() {
-            let found = self.longest(text, words, at);
+    }
+
+    fn tag_range(&self, text: &str, words: &Words, range: Range<usize>, mentions: &mut Vec<Mention>) {
+        let mut at = range.start;
+        while at < range.end {
+            let found = self.longest(text, words, at..range.end);
             let next = found.as_ref().map_or(at + 1, |mention| mention.words.end);
             mentions.extend(found);
             at = next;
         }
     }
 
-    /// The longest term that begins at the word `at`.
+    /// The term that `text` is as a whole.
+    pub fn whole(&mut self, text: &str) -> Option<TermId> {
+        let mut mentions = Vec::new();
+        self.tag(text, &mut mentions);
+        let words = self.numbers.len();
+        mentions.first().filter(|only| only.words == (0..words)).map(|only| only.term)
+    }
+
+    /// The longest term that begins with the first word of `within` and does not leave it.
     #[inline]
-    fn longest(&self, text: &str, words: &Words, at: usize) -> Option<Mention> {
+    fn longest(&self, text: &str, words: &Words, within: Range<usize>) -> Option<Mention> {
         let Dictionary { trie, possessive, .. } = self.dictionary;
-        let mut number = trie.begin(*self.numbers.get(at)?);
+        let at = within.start;
+        let numbers = &self.numbers[..within.end];
+        let mut number = trie.begin(*numbers.get(at)?);
         let mut longest = None;
         let mut end = at + 1;
         while let Some(node) = trie.get(number) {
@@ -72,13 +103,13 @@ impl<'d> Tagger<'d> {
             } else if node.any_case != NONE {
                 longest = Some((end, node.any_case));
             }
-            let mut rest = self.numbers.get(end..).unwrap_or_default();
+            let mut rest = numbers.get(end..).unwrap_or_default();
             while possessive.begins(rest) {
                 rest = &rest[2..];
             }
             let Some(&word) = rest.first() else { break };
             number = trie.step(number, node, word);
-            end = self.numbers.len() - rest.len() + 1;
+            end = numbers.len() - rest.len() + 1;
         }
         let (end, term) = longest?;
         Some(Mention { words: at..end, bytes: bytes(words, &(at..end))?, term: TermId(term) })
@@ -104,7 +135,6 @@ mod tests {
     use kg::table::EntityId;
 
     use super::super::dictionary::Entry;
-    use super::super::filters::tests::as_written;
     use super::super::filters::{Filters, Possessives};
     use super::*;
     use base::rng::RngKey;
@@ -125,7 +155,7 @@ mod tests {
     fn mentions_are_leftmost_longest_and_of_whole_words() {
         let terms =
             ["heart", "heart failure", "heart failure with oedema of", "failure", "art", "Ménière's disease"];
-        let dictionary = dictionary(&terms, &as_written());
+        let dictionary = dictionary(&terms, &Filters::as_written());
         let text = "Heart-failure: HEART  FAILURE with oedema, hearts, Me\u{301}niere's Disease; heart";
         assert_eq!(
             found(&dictionary, text),
@@ -142,7 +172,7 @@ mod tests {
 
     #[test]
     fn short_terms_in_upper_case_are_found_in_upper_case_alone() {
-        let filters = Filters { upper_case: Some(4), ..as_written() };
+        let filters = Filters { upper_case: Some(4), ..Filters::as_written() };
         let dictionary = dictionary(&["ALL", "HIV-1", "ms", "MS", "all of it"], &filters);
         let text = "All of ALL, all HIV-1 and hiv-1; MS, Ms, ALL OF IT.";
         let expected = [("ALL", 0), ("HIV-1", 1), ("MS", 3), ("Ms", 2), ("ALL OF IT", 4)];
@@ -151,7 +181,7 @@ mod tests {
 
     #[test]
     fn possessives_are_passed_over_in_terms_and_texts() {
-        let filters = Filters { possessives: Possessives::Drop, ..as_written() };
+        let filters = Filters { possessives: Possessives::Drop, ..Filters::as_written() };
         let terms = [
             "Parkinson Disease",
             "Crohn's Disease",
@@ -181,7 +211,7 @@ mod tests {
 
     #[test]
     fn words_split_before_give_the_same_and_nothing_is_left_of_the_text_before() {
-        let dictionary = dictionary(&["b c", "a"], &as_written());
+        let dictionary = dictionary(&["b c", "a"], &Filters::as_written());
         let mut tagger = Tagger::new(&dictionary);
         let (mut mentions, mut again, mut words) = (Vec::new(), Vec::new(), Words::new(Case::Uncased));
         for text in ["a b c a", "b", "x c b c", ""] {
@@ -232,8 +262,10 @@ mod tests {
                 at += best.map_or(step, |m| m.end());
             }
             let terms: Vec<&str> = terms.iter().map(String::as_str).collect();
-            let entities: Vec<u32> =
-                found(&dictionary(&terms, &as_written()), &text).iter().map(|(_, entity)| *entity).collect();
+            let entities: Vec<u32> = found(&dictionary(&terms, &Filters::as_written()), &text)
+                .iter()
+                .map(|(_, entity)| *entity)
+                .collect();
             assert_eq!(entities, expected);
             assert!(entities.len() > 20);
         }

@@ -116,6 +116,10 @@ impl Trie {
         self.first.shrink_to_fit();
     }
 
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter()
+    }
+
     pub(super) fn get(&self, node: u32) -> Option<&Node> {
         self.nodes.get(node as usize)
     }

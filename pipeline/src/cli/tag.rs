@@ -1,0 +1,176 @@
+//! `engraft tag`: texts in, mentions of a graph's entities out.
+
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base::cancel::CancelToken;
+use base::gz;
+use base::read::ReadError;
+use clap::Args;
+use report::number::thousands;
+use text::file::{Format, documents, documents_of};
+use text::{Document, Labels};
+
+use super::args::Common;
+use super::exit::Exit;
+use super::{live, now, outside, predict, print, watch};
+use crate::engine::Engine;
+use crate::engine::outcome::Outcome;
+use crate::stage::folder;
+use crate::stage::location::{Place, Places};
+use crate::stage::mentions::Config;
+use crate::stage::remote::Remotes;
+use crate::tag::output::Form;
+use crate::tag::{Found, Tagging};
+
+/// What the help says behind the options.
+const HELP: &str = "\
+Examples:
+  engraft tag --config engraft.toml --data DIR < texts.txt > mentions.jsonl
+  engraft tag notes/ --set 'tag.format={text=\"file\"}' --to brat --into tagged
+  engraft tag pubmed.xml.gz --set 'tag.format={pubmed={}}' --to parquet --into mentions.parquet
+  engraft tag texts.txt --triples out/triples --set tag.near.threshold=0.8 --to html --into a.html
+
+Names are those of the config's graph, which is made first where it is not up to date. [tag] of the
+config says which are looked for (tag.dictionary), how near a spelling may be (tag.near), and what
+texts look like (tag.format; left out, each line is a text). Mentions are in the order of their
+texts and do not overlap. Each has its place in characters and bytes, its entity with name and
+types, other candidates with their scores, and what its sentence says of it.";
+
+/// What is asked.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(super) struct Asked {
+    /// Files of texts, or folders, which are read through; defaults to standard input
+    #[arg(value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+    /// The form of what is written
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = Form::Jsonl)]
+    pub(super) to: Form,
+    /// The file to write, or for brat the folder; defaults to standard output
+    #[arg(long, value_name = "PATH")]
+    pub(super) into: Option<PathBuf>,
+    /// A folder that stage `triples` has made, instead of the config's graph
+    #[arg(long, value_name = "DIR")]
+    pub(super) triples: Option<PathBuf>,
+    /// The stages that are made before.
+    #[arg(skip = vec!["triples".to_owned()])]
+    pub(super) goals: Vec<String>,
+}
+
+/// Tags with the graph of a folder.
+pub(super) fn with_folder(asked: &Asked, triples: &Path, common: &Common) -> anyhow::Result<Exit> {
+    tag(asked, triples, common)
+}
+
+/// Refuses a config that has no graph.
+pub(super) fn needs_graph(engine: &Engine, asked: &Asked) -> anyhow::Result<()> {
+    let names = engine.graph().names();
+    anyhow::ensure!(
+        asked.goals.iter().all(|goal| names.contains(goal)),
+        "the config has no graph whose names could be found: add [sources], or name a folder with triples (--triples)"
+    );
+    Ok(())
+}
+
+/// Tags with the config's graph, which is made before where need be.
+pub(super) fn with_graph(
+    engine: &Engine,
+    asked: &Asked,
+    common: &Common,
+    show: watch::Show,
+) -> anyhow::Result<Exit> {
+    let [goal] = asked.goals.as_slice() else { return Ok(Exit::Ok) };
+    // Standard output is for mentions.
+    let watching = watch::choose(watch::Show { format: print::Format::Text, ..show }, Arc::new(now));
+    let live = live::Live::new(engine.layout(), engine.graph().names(), watching.as_ref());
+    let summary = live.while_working(|| engine.run(&asked.goals, &live))?;
+    drop(live);
+    drop(watching);
+    if summary.count(|outcome| *outcome == Outcome::Interrupted) > 0 {
+        return Ok(Exit::Interrupted);
+    }
+    if summary.count(|outcome| matches!(outcome, Outcome::Failed(_))) > 0 {
+        return Ok(Exit::Failed);
+    }
+    tag(asked, &engine.layout().artifact(goal), common)
+}
+
+fn tag(asked: &Asked, triples: &Path, common: &Common) -> anyhow::Result<Exit> {
+    let config = common.load()?;
+    let config = config.tag.unwrap_or_default();
+    let remotes = Arc::new(Remotes::new(outside::options(common, &CancelToken::NEVER)));
+    let places = Places { data: common.data.as_deref(), world: false, remotes: &remotes };
+    let triggers = match config.place(&places)? {
+        None => None,
+        Some(Place::Outside { path, .. }) => Some(path),
+        Some(_) => {
+            anyhow::bail!("tag.context.file lies elsewhere: `engraft tag` reads a file of this machine")
+        }
+    };
+    let tools = config.tools(triples, triggers.as_deref())?;
+    let inputs = inputs(asked, &config.format)?;
+    let started = now();
+    predict::unless_gone(|| {
+        let mut tagging = Tagging::new(&tools, asked.to.open(asked.into.as_deref())?);
+        read(&inputs, &config, &mut tagging)?;
+        let found = tagging.finish()?;
+        print::note(&told(&found, now().saturating_sub(started).as_secs_f64()));
+        Ok(())
+    })
+}
+
+/// The files to read, of folders those that the format looks for; none for standard input.
+fn inputs(asked: &Asked, format: &Format) -> anyhow::Result<Vec<PathBuf>> {
+    let mut inputs = Vec::new();
+    for path in &asked.files {
+        let found = folder::ending(path, format.extensions())?;
+        anyhow::ensure!(
+            !found.is_empty(),
+            "{}: no file there ends in {}, which is what tag.format looks for",
+            path.display(),
+            format.extensions().join(" or ")
+        );
+        inputs.extend(found);
+    }
+    anyhow::ensure!(
+        !inputs.is_empty() || !format.is_in_several_files() && !matches!(format, Format::Parquet(_)),
+        "texts of this format cannot come from standard input: name their files"
+    );
+    Ok(inputs)
+}
+
+fn read(inputs: &[PathBuf], config: &Config, tagging: &mut Tagging<'_>) -> anyhow::Result<()> {
+    let mut labels = Labels::default();
+    if inputs.is_empty() {
+        let name = Path::new("standard input");
+        let unread = |error: io::Error| ReadError::new(name, format!("cannot be read: {error}"), "", "");
+        let reader = BufReader::new(gz::reader(io::stdin().lock()).map_err(unread)?);
+        let each = |document: &Document| tagging.push(None, document);
+        documents(reader, name, &config.format, &mut labels, each)?;
+    }
+    for file in inputs {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let name = (inputs.len() > 1).then_some(&*name);
+        documents_of(file, &config.format, &mut labels, |document: &Document| tagging.push(name, document))?;
+    }
+    Ok(())
+}
+
+/// What was found, and how fast.
+fn told(found: &Found, seconds: f64) -> String {
+    let documents = thousands(found.documents);
+    let mut told = format!(
+        "{documents} texts, {} mentions of {} entities, {:.2} MB/s",
+        thousands(found.all()),
+        thousands(found.entities),
+        found.bytes as f64 / 1e6 / seconds.max(1e-9)
+    );
+    let parts = found.mentions.iter().filter(|(how, _)| **how != "name").chain(&found.modifiers);
+    let parts: Vec<String> = parts.map(|(what, count)| format!("{what} {}", thousands(*count))).collect();
+    if !parts.is_empty() {
+        told.push_str(&format!(" ({})", parts.join(", ")));
+    }
+    told
+}
