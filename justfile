@@ -95,6 +95,10 @@ bench-mentions DATA PEERS NEGEX PYTHON="python3":
     cargo build --release
     {{PYTHON}} benches/mentions.py target/release/engraft {{DATA}} --peers {{PEERS}} --negex {{NEGEX}}
 
+# Stage `link` beside PyTorch, on an output folder whose stage `link` is up to date (PYTHON needs torch, transformers, numpy and pyarrow).
+bench-link OUT MODEL PYTHON="python3":
+    {{PYTHON}} benches/link.py {{OUT}} {{MODEL}}
+
 # SQL over the world's triples at scale 170 beside DuckDB on the same Parquet files, in one run (PYTHON needs benches/requirements.txt).
 bench-query OUT="out/bench-query" PYTHON="python3":
     cargo build --release

@@ -70,7 +70,6 @@ def engraft(program, work, name, settings):
     config.write_text(f'version = 5\n[sources.obo]\npath = "{name}.obo"\n')
     command = [program, "tag", "--config", config, "--data", work, "--out", work / f"{name}-out", "--jobs", "1", *settings]
     texts = work / f"{name}.txt"
-    subprocess.run([program, "run", "triples", *command[2:9]], check=True, capture_output=True)
     ran = subprocess.run(command, stdin=texts.open(), capture_output=True, text=True, check=True)
     speed = float(re.search(r"([0-9.,]+) MB/s", ran.stderr)[1].replace(",", ""))
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
@@ -275,7 +274,11 @@ def main():
     ontology(rows, work / "cdr.obo")
     (work / "terms.tsv").write_text("".join(f"{name}\t{concept}\n" for name, concept in rows), encoding="utf-8")
     (work / "cdr.txt").write_text("".join(text + "\n" for text, _ in documents), encoding="utf-8")
-    gold = [{(start, end): of for start, end, _, of in mentions if of != ["-1"]} for _, mentions in documents]
+    gold = [{} for _ in documents]
+    for found, (_, mentions) in zip(gold, documents):
+        for start, end, _, concepts in mentions:
+            if concepts != ["-1"]:
+                found.setdefault((start, end), set()).update(concepts)
     (work / "cdr.spans").write_text(json.dumps([sorted(of) for of in gold]))
     megabytes = (work / "cdr.txt").stat().st_size / 1e6
     print(f"BC5CDR's test part: {len(documents)} abstracts, {megabytes:.2f} MB, {sum(map(len, gold)):,} mentions with a concept; {len(rows):,} names.\n")

@@ -90,6 +90,8 @@ pub(crate) struct Config {
     pub retrain: Option<stage::retrain::Config>,
     /// Link prediction, relation prediction and triple classification on a held-out part: stage `rank`. Needs `[encoder]` and a graph that is split.
     pub rank: Option<stage::rank::Config>,
+    /// Mentions with ids linked to the graph's entities by the vectors of their names, and how often rightly: stage `link`. Needs `[encoder]` and `[sources]`. Not with `[graft]`.
+    pub link: Option<stage::link::Config>,
     /// Cloze sentences for facts, completed by masked language models (LAMA): stages `lama-MODEL`. Needs `[encoder]`.
     pub lama: Option<stage::lama::Config>,
     /// What encoders are evaluated on, any number; each has a stage `benchmark-NAME`.

@@ -10,6 +10,7 @@ use crate::config::{Config, Graph};
 use crate::engine::stage::Stage;
 use finetune::begin::Bases;
 
+mod asking;
 pub(crate) mod audit;
 pub(crate) mod benchmark;
 pub(crate) mod compute;
@@ -21,6 +22,7 @@ pub(crate) mod folder;
 mod frozen;
 pub(crate) mod graft;
 pub(crate) mod lama;
+pub(crate) mod link;
 mod located;
 pub(crate) mod location;
 pub(crate) mod maps;
@@ -181,36 +183,13 @@ fn trained(
         bases.retrain = Some(encoder::Base::Stage(stage.name().to_owned()));
         stages.push(Box::new(stage));
     }
-    if let Some(rank) = &config.rank {
-        stages.push(Box::new(ranking(config, rank, bases.clone(), shards)?));
-    }
+    stages.extend(asking::stages(config, &bases, &words, shards, places)?);
     if let Some(finetuning) = &config.finetune {
         let base = bases.of("finetune.from", finetuning.from)?;
         stages.extend(around(config, finetuning, base, words, shards, places)?.alone(places)?);
     }
     lama::stages::are_made(config, &stages)?;
     Ok(stages)
-}
-
-/// The stage that ranks held-out triples.
-fn ranking(
-    config: &Config,
-    rank: &rank::Config,
-    bases: Bases,
-    shards: Option<&shards::Shards>,
-) -> anyhow::Result<rank::Ranking> {
-    let shards = shards.cloned().context(
-        "[rank] asks for triples of a graph, but the config has none: add [sources] and the tables that go with it",
-    )?;
-    let base = bases.of("rank.from", rank.from)?;
-    rank.trained(&base, config.pretrain.as_ref(), config.retrain.as_ref())?;
-    Ok(rank::Ranking {
-        config: rank.clone(),
-        base,
-        shards,
-        split: config.split.clone(),
-        compute: config.compute,
-    })
 }
 
 /// The stages of a comparison of encoders.
@@ -284,6 +263,7 @@ fn begins(config: &Config) -> anyhow::Result<Option<&'static str>> {
         ("finetune", config.finetune.is_some()),
         ("lama", config.lama.is_some()),
         ("rank", config.rank.is_some()),
+        ("link", config.link.is_some()),
     ];
     Ok(tables.into_iter().find_map(|(table, there)| there.then_some(table)))
 }

@@ -20,6 +20,7 @@ mod keep;
 mod keys_read;
 mod kill;
 mod known;
+mod link;
 mod maps;
 mod messages;
 mod parity;

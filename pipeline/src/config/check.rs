@@ -30,6 +30,9 @@ pub(super) fn check(config: &Config) -> anyhow::Result<()> {
     if let Some(rank) = &config.rank {
         rank.check()?;
     }
+    if let Some(link) = &config.link {
+        link.check()?;
+    }
     if let Some(lama) = &config.lama {
         whole("lama.max_tokens", lama.max_tokens as u64, 8..=stage::LONGEST)?;
     }
@@ -78,6 +81,10 @@ fn together(config: &Config) -> anyhow::Result<()> {
             "finetune.epochs is 0, which [[attentions]] have too: give at least 1 epoch"
         );
     }
+    anyhow::ensure!(
+        config.link.is_none() || config.graft.is_none(),
+        "[link] compares single encoders, and [graft] makes many: leave [link] out, or link in a config of its own"
+    );
     if let Some(rank) = &config.rank {
         rank.of_split(&config.split)?;
         anyhow::ensure!(

@@ -1,0 +1,373 @@
+//! Stage `link`: mentions with ids are linked to a graph's entities by the vectors of their names, and it is measured how often rightly.
+//!
+//! As SapBERT is evaluated (Liu et al. 2021): a mention's vector is compared with those of all names, by the cosine. Beside each encoder stands what looking a mention up among the
+//! names gives, letter by letter. The search is exact: every name is looked at.
+
+mod nearest;
+mod told;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use base::whole::write_whole;
+use kg::table::row::TermKind;
+use kg::table::{Graph, read};
+use model::encoder::pool::Pooling;
+use model::predict::Predictor;
+use serde::{Deserialize, Serialize};
+use tasks::downstream::encode::{Cut, Frame, Framed};
+use tasks::token::encode::{Case, Vocabulary};
+use text::Document;
+use text::ner::filters::Types;
+
+use self::nearest::{Names, Nearest};
+use self::told::{Answer, Measured};
+use super::compute::Compute;
+use super::corpus::{Corpus, Texts, Told};
+use super::encoder::{self, Base};
+use super::finetune::begin::{Bases, From};
+use super::location::Places;
+use super::vocabulary;
+use crate::config::range::whole;
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+
+/// The name of the stage.
+const NAME: &str = "link";
+/// All measures, within the artifact. Written last.
+const SCORES: &str = "link.json";
+/// The same as a table to be read.
+const TABLE: &str = "link.md";
+/// What was said of each mention.
+const ANSWERS: &str = "answers.jsonl";
+
+/// Tokens that pass through the encoder together.
+const TOKENS: usize = 4096;
+
+/// The table `[link]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The encoders to compare: `encoder` as it is, `pretrain`, `retrain`.
+    #[serde(default = "of", skip_serializing)]
+    pub of: Vec<From>,
+    /// Texts whose mentions have ids, any number of sets.
+    pub sets: Vec<Set>,
+    /// Semantic types of the entities that are candidates, by code or name.
+    ///
+    /// Source: ours: which types matter depends on the sets.
+    #[serde(default)]
+    pub types: Types,
+    /// How the tokens of a name become one vector: `cls`, `mean` or `max`.
+    ///
+    /// Source: `"mean"`, as all-MiniLM-L6-v2 was trained; SapBERT takes `cls`.
+    #[serde(default = "mean")]
+    pub pooling: Pooling,
+    /// Maximum tokens of a name, `[CLS]` and `[SEP]` included, from 3; longer ones are cut and counted.
+    ///
+    /// Source: SapBERT, `train/pretrain.sh`: 25.
+    #[serde(default = "tokens")]
+    pub max_tokens: usize,
+}
+
+/// A set of texts whose mentions have ids.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Set {
+    /// The texts; their format must mark entities and their concepts.
+    pub texts: Texts,
+    /// The namespace of their ids: `mesh` makes `mesh:D009270` of `D009270`. Ids with a prefix of their own (`MESH:D009270`) keep it, in lower case.
+    pub namespace: String,
+    /// The kinds of mentions that are asked for (`Disease`); left out, all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<String>,
+}
+
+fn of() -> Vec<From> {
+    vec![From::Encoder]
+}
+
+fn mean() -> Pooling {
+    Pooling::Mean
+}
+
+fn tokens() -> usize {
+    25
+}
+
+impl Config {
+    /// Whether every setting is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.of.is_empty(), "link.of is empty: name encoder, pretrain or retrain");
+        anyhow::ensure!(!self.sets.is_empty(), "link.sets is empty: name texts whose mentions have ids");
+        for (place, set) in self.sets.iter().enumerate() {
+            let twice = self.sets[..place].iter().any(|other| other.texts.name == set.texts.name);
+            anyhow::ensure!(!twice, "link.sets.{place}.texts.name = {:?} stands twice", set.texts.name);
+            anyhow::ensure!(
+                set.texts.format.has_spans(),
+                "link.sets.{place}.texts.format marks no entities: mentions with ids are in pubtator, bioc, bioc_json or brat"
+            );
+        }
+        anyhow::ensure!(
+            matches!(self.pooling, Pooling::Cls | Pooling::Mean | Pooling::Max),
+            "link.pooling is {:?}, expected \"cls\", \"mean\" or \"max\"",
+            self.pooling.name()
+        );
+        whole("link.max_tokens", self.max_tokens as u64, 3..=super::LONGEST)
+    }
+}
+
+/// The stage.
+#[derive(Debug)]
+pub(crate) struct Linking {
+    config: Config,
+    sets: Vec<Corpus>,
+    models: Vec<(&'static str, Base)>,
+    vocabulary: (vocabulary::Source, Case),
+    compute: Compute,
+}
+
+impl Linking {
+    /// The stage for `config`.
+    ///
+    /// # Errors
+    /// When a place is invalid or the config does not make an encoder that is named.
+    pub(crate) fn new(
+        config: &Config,
+        bases: &Bases,
+        vocabulary: &(vocabulary::Source, Case),
+        compute: Compute,
+        places: &Places<'_>,
+    ) -> anyhow::Result<Self> {
+        let sets = config.sets.iter().enumerate();
+        let sets = sets.map(|(i, set)| Corpus::of(&format!("link.sets.{i}.texts"), &set.texts, places));
+        let models = config.of.iter().map(|&from| {
+            let name = match from {
+                From::Encoder => "encoder",
+                From::Pretrain => "pretrain",
+                From::Retrain => "retrain",
+            };
+            Ok((name, bases.clone().of("link.of", Some(from))?))
+        });
+        Ok(Self {
+            config: config.clone(),
+            sets: sets.collect::<anyhow::Result<_>>()?,
+            models: models.collect::<anyhow::Result<_>>()?,
+            vocabulary: vocabulary.clone(),
+            compute,
+        })
+    }
+
+    /// The names of the entities that are candidates, and which entity a key leads to.
+    fn names(&self, triples: &Path) -> anyhow::Result<(Names, Graph, HashMap<String, u32>)> {
+        let graph = Graph::read(triples)?;
+        let mut names = Names::default();
+        let is_candidate = |entity: u32| {
+            graph.entities().get(entity as usize).is_some_and(|entity| self.config.types.allow(&entity.types))
+        };
+        for (entity, id) in graph.entities().iter().zip(0_u32..) {
+            if is_candidate(id) {
+                names.push(&entity.text, id);
+            }
+        }
+        if triples.join("terms.parquet").exists() {
+            read::terms(triples, |term| {
+                if term.kind != TermKind::Definition && is_candidate(term.entity.0) {
+                    names.push(&term.text, term.entity.0);
+                }
+                Ok(())
+            })?;
+        }
+        let mut keys = HashMap::new();
+        for (entity, id) in graph.entities().iter().zip(0_u32..) {
+            for key in std::iter::once(&entity.key).chain(&entity.same_as) {
+                keys.insert(key.clone(), id);
+            }
+        }
+        anyhow::ensure!(
+            !names.is_empty(),
+            "link.types leaves no entity of the graph: name types that it has"
+        );
+        Ok((names, graph, keys))
+    }
+
+    /// The mentions of a set whose ids the graph has.
+    fn asked(
+        &self,
+        place: usize,
+        keys: &HashMap<String, u32>,
+        context: &Context,
+    ) -> anyhow::Result<(Vec<Asked>, Left, Told)> {
+        let set = &self.config.sets[place];
+        let (mut asked, mut left) = (Vec::new(), Left::default());
+        let mut labels = Vec::new();
+        let (all, told) = self.sets[place].read(context, |_, document: &Document| {
+            for entity in &document.entities {
+                let pieces: Vec<&str> =
+                    entity.pieces.iter().filter_map(|piece| document.text.get(piece.clone())).collect();
+                labels.push(entity.label);
+                let ids = entity.concepts.iter().map(|concept| match concept.split_once(':') {
+                    Some((prefix, id)) => format!("{}:{id}", prefix.to_lowercase()),
+                    None => format!("{}:{concept}", set.namespace),
+                });
+                let entities: Vec<u32> = ids.filter_map(|id| keys.get(&id).copied()).collect();
+                asked.push(Asked { document: document.id.clone(), text: pieces.join(" "), entities });
+            }
+            Ok(())
+        })?;
+        let mut labels = labels.into_iter().map(|label| all.names().get(label.number()).cloned());
+        asked.retain(|one| {
+            let kind = labels.next().flatten().unwrap_or_default();
+            let other = !set.kinds.is_empty() && !set.kinds.contains(&kind);
+            left.other_kinds += u64::from(other);
+            left.unknown_ids += u64::from(!other && one.entities.is_empty());
+            !other && !one.entities.is_empty()
+        });
+        anyhow::ensure!(
+            !asked.is_empty(),
+            "link.sets {:?} has no mention whose id the graph has ({} of other kinds, {} with other ids): look at namespace and kinds",
+            set.texts.name,
+            left.other_kinds,
+            left.unknown_ids
+        );
+        Ok((asked, left, told))
+    }
+
+    /// The vectors of texts, one behind the other.
+    fn vectors(
+        &self,
+        texts: &[&str],
+        vocabulary: &Vocabulary,
+        predictor: &Predictor,
+        context: &Context,
+    ) -> anyhow::Result<Vec<Vec<f32>>> {
+        let special = vocabulary.special();
+        let encoded = tasks::downstream::encode::Texts::new(vocabulary, texts, self.config.max_tokens)?;
+        let frame = Frame { special, most: self.config.max_tokens, cut: Cut::Longest };
+        let (mut all, mut rows) = (Vec::with_capacity(texts.len()), Framed::new(frame)?);
+        let mut flush = |rows: &Framed| -> anyhow::Result<()> {
+            context.check()?;
+            context.progress().add_rows(rows.rows.len() as u64);
+            all.extend(predictor.pooled(&rows.rows, self.config.pooling)?);
+            Ok(())
+        };
+        for text in 0..texts.len() {
+            rows.single(encoded.get(text));
+            if rows.rows.ids.len() >= TOKENS {
+                flush(&rows)?;
+                rows = Framed::new(frame)?;
+            }
+        }
+        if !rows.rows.is_empty() {
+            flush(&rows)?;
+        }
+        Ok(all)
+    }
+}
+
+/// A mention that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Asked {
+    document: String,
+    text: String,
+    /// The entities that its ids name; any of them is right.
+    entities: Vec<u32>,
+}
+
+/// Mentions that are not asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+struct Left {
+    /// Of kinds that are not asked for.
+    other_kinds: u64,
+    /// Whose ids the graph lacks.
+    unknown_ids: u64,
+}
+
+impl Stage for Linking {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "link", &self.config);
+        self.sets.iter().for_each(|set| set.describe_files(to));
+        self.models.iter().for_each(|(_, base)| base.describe(to));
+        self.compute.describe(to);
+        describe::config(to, "vocabulary.case", &self.vocabulary.1);
+        self.vocabulary.0.describe(to);
+    }
+
+    fn computes_on(&self) -> Option<String> {
+        Some(self.compute.told())
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        let sets = self.sets.iter().flat_map(Corpus::inputs);
+        let models = self.models.iter().map(|(_, base)| base.input());
+        let all = std::iter::once(Input::artifact("triples")).chain(sets).chain(models);
+        super::location::once(all.chain(self.vocabulary.0.inputs()))
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let (names, graph, keys) = self.names(context.artifact("triples")?)?;
+        let (mut sets, mut told) = (Vec::new(), Vec::new());
+        for place in 0..self.sets.len() {
+            let (asked, left, of) = self.asked(place, &keys, context)?;
+            sets.push((asked, left));
+            told.push(of);
+        }
+        Told::joined(told).record(context);
+        let vocabulary = self.vocabulary.0.load(context, self.vocabulary.1)?;
+        let device = self.compute.device(context)?;
+        let progress = context.progress();
+        progress.unit("names");
+        let mentions: usize = sets.iter().map(|(asked, _)| asked.len()).sum();
+        progress.total_rows(((names.len() + mentions) * self.models.len()) as u64);
+        let mut measured = Measured::new(&sets, &self.config);
+        let mut answers: Vec<u8> = Vec::new();
+        for (name, base) in &self.models {
+            let folder = base.folder(context)?;
+            let predictor = Predictor::encoder(&folder, &device)?;
+            encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
+                .with_context(|| folder.display().to_string())?;
+            self.vocabulary.0.belongs(&vocabulary, &folder)?;
+            anyhow::ensure!(
+                self.config.max_tokens <= predictor.config().max_position_embeddings,
+                "link.max_tokens is {}, but the encoder has {} positions: lower it",
+                self.config.max_tokens,
+                predictor.config().max_position_embeddings
+            );
+            let vectors = self.vectors(&names.texts(), &vocabulary, &predictor, context)?;
+            let nearest = Nearest::new(&names, vectors)?;
+            for (place, (asked, _)) in sets.iter().enumerate() {
+                let texts: Vec<&str> = asked.iter().map(|one| one.text.as_str()).collect();
+                let vectors = self.vectors(&texts, &vocabulary, &predictor, context)?;
+                let found = nearest.entities(vectors);
+                for (one, found) in asked.iter().zip(&found) {
+                    let answer = Answer { model: name, set: &self.config.sets[place].texts.name, one, found };
+                    answer.write(&graph, &mut answers)?;
+                }
+                measured.add(place, name, asked, &found)?;
+            }
+        }
+        for (place, (asked, _)) in sets.iter().enumerate() {
+            let found: Vec<Vec<(u32, f32)>> = asked.iter().map(|one| names.exactly(&one.text)).collect();
+            measured.add(place, "names", asked, &found)?;
+        }
+        let scores = measured.told(names.len(), graph.entities().len());
+        context.record("linked", scores.clone());
+        write_whole(&context.out().join(ANSWERS), &answers)?;
+        write_whole(&context.out().join(TABLE), told::table(&scores).as_bytes())?;
+        write_whole(&context.out().join(SCORES), &serde_json::to_vec_pretty(&scores)?)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! The entities whose names are nearest to a mention.
+
+use std::collections::HashMap;
+
+use model::eval::cosine::{dot, unit};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+/// How many entities are found.
+pub(super) const BEST: usize = 5;
+
+/// Names of entities, each pair once; those of one text stand together, since they have one vector.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    texts: Vec<String>,
+    /// Of each text, those that it names, rising.
+    entities: Vec<Vec<u32>>,
+    places: HashMap<String, usize>,
+}
+
+impl Names {
+    /// Adds a name of an entity; case makes no difference.
+    pub(super) fn push(&mut self, text: &str, entity: u32) {
+        let folded = fold(text);
+        let next = self.texts.len();
+        let place = *self.places.entry(folded).or_insert(next);
+        if place == next {
+            self.texts.push(text.to_owned());
+            self.entities.push(vec![entity]);
+        } else if let Err(at) = self.entities[place].binary_search(&entity) {
+            self.entities[place].insert(at, entity);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// Different texts.
+    pub(super) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    pub(super) fn texts(&self) -> Vec<&str> {
+        self.texts.iter().map(String::as_str).collect()
+    }
+
+    /// The entities that have the very name, in the order of their keys.
+    pub(super) fn exactly(&self, text: &str) -> Vec<(u32, f32)> {
+        let entities = self.places.get(&fold(text)).and_then(|&place| self.entities.get(place));
+        entities.into_iter().flatten().take(BEST).map(|&entity| (entity, 1.0)).collect()
+    }
+}
+
+fn fold(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// Names with their vectors.
+#[derive(Debug)]
+pub(super) struct Nearest<'n> {
+    names: &'n Names,
+    width: usize,
+    /// Of length 1, one behind the other.
+    vectors: Vec<f32>,
+}
+
+impl<'n> Nearest<'n> {
+    /// `vectors` are those of the names' texts.
+    ///
+    /// # Errors
+    /// When there are others.
+    pub(super) fn new(names: &'n Names, vectors: Vec<Vec<f32>>) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            vectors.len() == names.len(),
+            "{} names have {} vectors; report it",
+            names.len(),
+            vectors.len()
+        );
+        let width = vectors.first().map_or(0, Vec::len);
+        let mut all = Vec::with_capacity(width * vectors.len());
+        for mut vector in vectors {
+            unit(&mut vector);
+            all.append(&mut vector);
+        }
+        Ok(Self { names, width, vectors: all })
+    }
+
+    /// For each vector the entities with the nearest names, the nearest first, each with the cosine of its nearest name; of equal ones the first by key.
+    pub(super) fn entities(&self, vectors: Vec<Vec<f32>>) -> Vec<Vec<(u32, f32)>> {
+        let nearest = |mut vector: Vec<f32>| {
+            unit(&mut vector);
+            let mut best: Vec<(u32, f32)> = Vec::with_capacity(BEST + 1);
+            for (name, entities) in self.vectors.chunks_exact(self.width.max(1)).zip(&self.names.entities) {
+                let score = dot(name, &vector);
+                if best.len() == BEST && best.last().is_some_and(|worst| score < worst.1) {
+                    continue;
+                }
+                entities.iter().for_each(|&entity| offer(&mut best, entity, score));
+            }
+            best
+        };
+        vectors.into_par_iter().map(nearest).collect()
+    }
+}
+
+/// Puts an entity among the best, in their order, each once.
+fn offer(best: &mut Vec<(u32, f32)>, entity: u32, score: f32) {
+    if let Some(at) = best.iter().position(|(other, _)| *other == entity) {
+        if best[at].1 >= score {
+            return;
+        }
+        best.remove(at);
+    }
+    let place = best.partition_point(|&(other, before)| before > score || before == score && other < entity);
+    if place < BEST {
+        best.insert(place, (entity, score));
+        best.truncate(BEST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::rng::CounterRng;
+
+    use super::*;
+
+    #[test]
+    fn the_nearest_names_are_those_that_looking_at_all_finds() {
+        let mut names = Names::default();
+        for name in 0..300_u32 {
+            names.push(&format!("Name  {}", name % 250), name / 2);
+            names.push(&format!("name {}", name % 250), name / 2);
+        }
+        assert_eq!(names.len(), 250);
+        let rng = CounterRng::new(5);
+        let vector = |number: u64| -> Vec<f32> {
+            // Few values, so that cosines are often the same.
+            let value = |uniform: f64| {
+                if uniform < 0.3 {
+                    -1.0
+                } else if uniform < 0.6 {
+                    0.0
+                } else {
+                    1.0
+                }
+            };
+            (0..3).map(|at| value(rng.branch(number).uniform(at))).collect()
+        };
+        let vectors: Vec<Vec<f32>> = (0..250).map(vector).collect();
+        let nearest = Nearest::new(&names, vectors.clone()).unwrap();
+        let asked: Vec<Vec<f32>> = (1_000..1_050).map(vector).collect();
+        for (asked, found) in asked.iter().zip(nearest.entities(asked.clone())) {
+            let length = |v: &[f32]| v.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+            let mut best: HashMap<u32, f32> = HashMap::new();
+            for (vector, entities) in vectors.iter().zip(&names.entities) {
+                let product: f32 = vector.iter().zip(asked).map(|(a, b)| a * b).sum();
+                let cosine = product / length(vector) / length(asked);
+                for entity in entities {
+                    let score = best.entry(*entity).or_insert(f32::MIN);
+                    *score = score.max(cosine);
+                }
+            }
+            let mut all: Vec<f32> = best.values().copied().collect();
+            all.sort_by(|a, b| b.total_cmp(a));
+            assert_eq!(found.len(), BEST);
+            for ((entity, score), expected) in found.iter().zip(&all) {
+                assert!((score - expected).abs() < 1e-6 && (best[entity] - score).abs() < 1e-6);
+            }
+            assert!(found.windows(2).all(|pair| pair[0].1 > pair[1].1 || pair[0].0 < pair[1].0));
+        }
+        assert!(Nearest::new(&names, vec![]).is_err());
+    }
+
+    #[test]
+    fn the_very_name_names_all_its_entities() {
+        let mut names = Names::default();
+        for (text, entity) in [("Heart  Attack", 4), ("heart attack", 2), ("Fever", 1)] {
+            names.push(text, entity);
+        }
+        assert_eq!(names.exactly(" HEART attack"), [(2, 1.0), (4, 1.0)]);
+        assert_eq!(names.exactly("attack"), []);
+    }
+}

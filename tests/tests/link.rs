@@ -1,0 +1,89 @@
+//! Stage `link`: mentions are linked by names' vectors, measured, and told one by one.
+use std::fs;
+use std::path::Path;
+
+use base::whole::write_whole;
+use engraft_tests::{Engraft, json, json_lines};
+
+/// A graph and texts whose mentions are its names, an id that it lacks, and one of another kind.
+fn files(folder: &Path) {
+    let mut graph = "format-version: 1.2\nontology: x\n".to_owned();
+    for (number, name) in
+        ["fever", "cough", "heart failure", "asthma", "headache", "migraine"].iter().enumerate()
+    {
+        graph += &format!(
+            "\n[Term]\nid: MESH:D{number}\nname: {name}\nsynonym: \"{name} of the body\" EXACT []\nis_a: MESH:D0\n"
+        );
+    }
+    write_whole(&folder.join("graph.obo"), graph.as_bytes()).unwrap();
+    let texts = "1|t|Fever and coughs.\n1|a|Heart failure, Asthma.\n\
+        1\t0\t5\tFever\tDisease\tD0\n1\t10\t16\tcoughs\tDisease\tD1\n1\t18\t31\tHeart failure\tDisease\tMESH:D2\n1\t33\t39\tAsthma\tDisease\tD99\n\n\
+        2|t|Migraine\n2|a|\n2\t0\t8\tMigraine\tChemical\tD5\n\n";
+    write_whole(&folder.join("texts.PubTator.txt"), texts.as_bytes()).unwrap();
+}
+
+fn config(folder: &Path, link: &str) -> std::path::PathBuf {
+    files(folder);
+    let config = folder.join("engraft.toml");
+    let text = format!(
+        "version = 5\n[sources.obo]\npath = \"graph.obo\"\n[vocabulary.train]\nsize = 120\nmin_frequency = 1\n\
+        [encoder]\nfrom = \"fresh\"\nhidden_size = 16\nintermediate_size = 32\nnum_hidden_layers = 1\nnum_attention_heads = 2\n\
+        [link]\n{link}\n[[link.sets]]\nnamespace = \"mesh\"\nkinds = [\"Disease\"]\n\
+        texts = {{ name = \"set\", paths = [\"texts.PubTator.txt\"], format = {{ pubtator = {{ between = \"space\" }} }} }}\n"
+    );
+    write_whole(&config, text.as_bytes()).unwrap();
+    config
+}
+
+#[test]
+fn mentions_are_linked_to_the_nearest_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, config) = (folder.path().join("out"), config(folder.path(), "max_tokens = 20"));
+    Engraft::own(&["run", "link"], &config, &out).ok();
+    let scores = json(out.join("link/link.json"));
+    assert_eq!((&scores["names"], &scores["entities"]), (&12.into(), &6.into()));
+    let set = &scores["sets"]["set"];
+    assert_eq!(
+        (&set["mentions"], &set["left_out"]["unknown_ids"], &set["left_out"]["other_kinds"]),
+        (&3.into(), &1.into(), &1.into())
+    );
+    // Two of three mentions are names to the letter; whatever the weights, these are nearest to themselves.
+    assert_eq!(set["names"]["accuracy_1"]["value"].as_f64().unwrap(), 2.0 / 3.0);
+    assert!(set["encoder"]["accuracy_1"]["value"].as_f64().unwrap() >= 2.0 / 3.0);
+    let answers = json_lines(out.join("link/answers.jsonl"));
+    assert_eq!(
+        (answers.len(), answers[0]["text"].as_str(), answers[0]["right"][0].as_str()),
+        (3, Some("Fever"), Some("mesh:D0"))
+    );
+    assert_eq!(answers[0]["candidates"][0]["entity"], "mesh:D0");
+    assert_eq!(answers[2]["candidates"][0]["entity"], "mesh:D2");
+    let table = fs::read_to_string(out.join("link/link.md")).unwrap();
+    assert!(table.contains("| set | 3 | names | 66.7"), "{table}");
+    let before = fs::read(out.join("link/link.json")).unwrap();
+    fs::remove_dir_all(out.join("link")).unwrap();
+    Engraft::own(&["run", "link", "-j", "1"], &config, &out).ok();
+    assert_eq!(fs::read(out.join("link/link.json")).unwrap(), before);
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, config) = (folder.path().join("out"), config(folder.path(), ""));
+    for (set, expected) in [
+        ("link.of=[]", "link.of is empty"),
+        ("link.of=[\"retrain\"]", "link.of is \"retrain\", but the config has no table [retrain]"),
+        ("link.pooling=\"learned_attn\"", "link.pooling is \"learned_attn\", expected"),
+        ("link.max_tokens=2", "link.max_tokens is 2"),
+        ("link.max_tokens=600", "link.max_tokens is 600, but the encoder has 512 positions"),
+        ("link.types={only=[\"T047\"]}", "link.types leaves no entity of the graph"),
+        ("link.sets=[]", "link.sets is empty"),
+        (
+            "link.sets.0.kinds=[\"Other\"]",
+            "has no mention whose id the graph has (5 of other kinds, 0 with other ids)",
+        ),
+        ("link.sets.0.texts.format={text=\"line\"}", "link.sets.0.texts.format marks no entities"),
+    ] {
+        let ran = Engraft::own(&["run", "link"], &config, &out).set(set).arg("--replace").output();
+        assert!(ran.code() != Some(0) && ran.text().contains(expected), "{set}: {}", ran.text());
+    }
+}
