@@ -48,6 +48,17 @@ pub fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
+/// A folder with the permissions of an ordinary new one, which is removed with all that is in it unless it is given a name by a rename and kept.
+///
+/// # Errors
+/// When the folder around it is not writable.
+pub fn temporary_folder(around: &Path) -> io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777));
+    builder.tempdir_in(around)
+}
+
 /// Gives a temporary file, now complete, its name: fsync, rename, fsync of the folder.
 ///
 /// # Errors

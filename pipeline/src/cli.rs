@@ -93,7 +93,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     }
     let cancel = cancel(&command.subcommand)?;
     threads::start(jobs(&command.common))?;
-    if let Some(said) = aside(command, &cancel, format).or_else(|| ask(command, format)) {
+    if let Some(said) = aside(command, &cancel, format).or_else(|| ask(command, &cancel, format)) {
         return said;
     }
     let remotes = Arc::new(Remotes::new(outside::options(&command.common, &cancel)));
@@ -102,13 +102,16 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         return followed;
     }
     if let Subcommand::Tag(asked) = &command.subcommand {
-        tag::needs_graph(&engine, asked)?;
+        tag::ready(&engine, asked, &command.common)?;
     }
     if let Some(goals) = looked_at(&command.subcommand) {
         engine.admitted()?;
         if let Err(error) = outside::bring(&engine, &remotes, goals, &cancel) {
             return if cancel.is_cancelled() { Ok(Exit::Interrupted) } else { Err(error) };
         }
+    }
+    if let Subcommand::Tag(asked) = &command.subcommand {
+        return tag::with_graph(&engine, asked, &command.common, &cancel);
     }
     with(&engine, command, &remotes, format)
 }
@@ -143,13 +146,12 @@ fn with(engine: &Engine, command: &Command, remotes: &Arc<Remotes>, format: Form
         Subcommand::Status => status(engine, format),
         Subcommand::Inspect { artifact, text: None, .. } => inspect(engine, artifact, format),
         Subcommand::Inspect { artifact, text: Some(text), svg } => {
-            only_maps(artifact)?;
+            heat::only_maps(artifact)?;
             let maps = maps_of(&command.common, remotes)?;
             engine.admitted()?;
             let (layout, svg) = (engine.layout(), svg.as_deref());
             heat::draw(&heat::Drawing { maps: &maps, layout, text, svg }, format)
         }
-        Subcommand::Tag(asked) => tag::with_graph(engine, asked, &command.common, show(None)),
         Subcommand::Push { stages } => depot::push(engine, stages, show(None)),
         Subcommand::Pull { stages } => depot::pull(engine, stages, show(None)),
         subcommand @ Subcommand::Gc { .. } if engine.depot().is_some() => {
@@ -176,7 +178,7 @@ fn cancel(subcommand: &Subcommand) -> anyhow::Result<CancelToken> {
 }
 
 /// What a subcommand that asks artifacts or a model comes to; nothing for the others.
-fn ask(command: &Command, format: Format) -> Option<anyhow::Result<Exit>> {
+fn ask(command: &Command, cancel: &CancelToken, format: Format) -> Option<anyhow::Result<Exit>> {
     let around = Around {
         mapping: &|| {
             let options = outside::options(&command.common, &CancelToken::NEVER);
@@ -193,7 +195,7 @@ fn ask(command: &Command, format: Format) -> Option<anyhow::Result<Exit>> {
         }
         Subcommand::Export(asked) => Some(export::export(asked, format)),
         Subcommand::Tag(asked @ tag::Asked { triples: Some(triples), .. }) => {
-            Some(tag::with_folder(asked, triples, &command.common))
+            Some(tag::tag(asked, triples, &command.common, cancel))
         }
         Subcommand::Attention(asked) => Some(attention::attention(asked, around, format)),
         Subcommand::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
@@ -203,12 +205,6 @@ fn ask(command: &Command, format: Format) -> Option<anyhow::Result<Exit>> {
         }
         _ => None,
     }
-}
-
-/// Refuses to draw a text for another artifact.
-fn only_maps(artifact: &str) -> anyhow::Result<()> {
-    anyhow::ensure!(artifact == "maps", "--text goes with `engraft inspect maps`, not with {artifact:?}");
-    Ok(())
 }
 
 /// How the config makes maps.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
+use base::cancel::CancelToken;
 use kg::table::{Entity, Graph};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use serde::Serialize;
@@ -81,6 +82,7 @@ impl Found {
 pub(crate) struct Tagging<'t> {
     tools: &'t Tools,
     out: Box<dyn Output + 't>,
+    cancel: CancelToken,
     waiting: Vec<(Option<String>, Document)>,
     bytes: usize,
     found: Found,
@@ -89,17 +91,18 @@ pub(crate) struct Tagging<'t> {
 }
 
 impl<'t> Tagging<'t> {
-    /// Ready to tag documents, which `out` takes.
-    pub(crate) fn new(tools: &'t Tools, out: Box<dyn Output + 't>) -> Self {
+    /// Ready to tag documents, which `out` takes, until `cancel` says to stop.
+    pub(crate) fn new(tools: &'t Tools, out: Box<dyn Output + 't>, cancel: CancelToken) -> Self {
         let seen = vec![false; tools.entities.len()];
-        Self { tools, out, waiting: Vec::new(), bytes: 0, found: Found::default(), seen }
+        Self { tools, out, cancel, waiting: Vec::new(), bytes: 0, found: Found::default(), seen }
     }
 
     /// Takes the next document, of `file` where there are several.
     ///
     /// # Errors
-    /// When documents cannot be written.
+    /// When documents cannot be written, or it is to stop.
     pub(crate) fn push(&mut self, file: Option<&str>, document: &Document) -> anyhow::Result<()> {
+        self.cancel.check()?;
         let Document { id, text, sentences, .. } = document;
         let kept = Document {
             id: id.clone(),

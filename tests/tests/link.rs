@@ -73,7 +73,7 @@ fn settings_that_cannot_be_are_refused_by_name() {
         ("link.of=[]", "link.of is empty"),
         ("link.of=[\"retrain\"]", "link.of is \"retrain\", but the config has no table [retrain]"),
         ("link.pooling=\"learned_attn\"", "link.pooling is \"learned_attn\", expected"),
-        ("link.max_tokens=2", "link.max_tokens is 2"),
+        ("link.max_tokens=5", "link.max_tokens is 5"),
         ("link.max_tokens=600", "link.max_tokens is 600, but the encoder has 512 positions"),
         ("link.types={only=[\"T047\"]}", "link.types leaves no entity of the graph"),
         ("link.sets=[]", "link.sets is empty"),

@@ -26,6 +26,12 @@ pub(super) struct Drawing<'a> {
     pub(super) svg: Option<&'a Path>,
 }
 
+/// Refuses to draw a text for another artifact.
+pub(super) fn only_maps(artifact: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(artifact == "maps", "--text goes with `engraft inspect maps`, not with {artifact:?}");
+    Ok(())
+}
+
 /// Draws all maps of a text, auxiliary terms behind its words.
 pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit> {
     let tools = drawing

@@ -42,7 +42,7 @@ types, other candidates with their scores, and what its sentence says of it.";
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(super) struct Asked {
-    /// Files of texts, or folders, which are read through; defaults to standard input
+    /// Files of texts, or folders, which are searched; defaults to standard input
     #[arg(value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
     /// The form of what is written
@@ -59,19 +59,15 @@ pub(super) struct Asked {
     pub(super) goals: Vec<String>,
 }
 
-/// Tags with the graph of a folder.
-pub(super) fn with_folder(asked: &Asked, triples: &Path, common: &Common) -> anyhow::Result<Exit> {
-    tag(asked, triples, common)
-}
-
-/// Refuses a config that has no graph.
-pub(super) fn needs_graph(engine: &Engine, asked: &Asked) -> anyhow::Result<()> {
+/// Refuses a config that has no graph, and what cannot be read or written, before anything is made.
+pub(super) fn ready(engine: &Engine, asked: &Asked, common: &Common) -> anyhow::Result<()> {
     let names = engine.graph().names();
     anyhow::ensure!(
         asked.goals.iter().all(|goal| names.contains(goal)),
         "the config has no graph whose names could be found: add [sources], or name a folder with triples (--triples)"
     );
-    Ok(())
+    asked.to.check(asked.into.as_deref())?;
+    inputs(asked, &common.load()?.tag.unwrap_or_default().format).map(drop)
 }
 
 /// Tags with the config's graph, which is made before where need be.
@@ -79,11 +75,12 @@ pub(super) fn with_graph(
     engine: &Engine,
     asked: &Asked,
     common: &Common,
-    show: watch::Show,
+    cancel: &CancelToken,
 ) -> anyhow::Result<Exit> {
     let [goal] = asked.goals.as_slice() else { return Ok(Exit::Ok) };
     // Standard output is for mentions.
-    let watching = watch::choose(watch::Show { format: print::Format::Text, ..show }, Arc::new(now));
+    let show = watch::Show { format: print::Format::Text, detail: watch::Detail::Short, every: None };
+    let watching = watch::choose(show, Arc::new(now));
     let live = live::Live::new(engine.layout(), engine.graph().names(), watching.as_ref());
     let summary = live.while_working(|| engine.run(&asked.goals, &live))?;
     drop(live);
@@ -94,14 +91,21 @@ pub(super) fn with_graph(
     if summary.count(|outcome| matches!(outcome, Outcome::Failed(_))) > 0 {
         return Ok(Exit::Failed);
     }
-    tag(asked, &engine.layout().artifact(goal), common)
+    tag(asked, &engine.layout().artifact(goal), common, cancel)
 }
 
-fn tag(asked: &Asked, triples: &Path, common: &Common) -> anyhow::Result<Exit> {
+/// Tags with the graph in the folder `triples`.
+pub(super) fn tag(
+    asked: &Asked,
+    triples: &Path,
+    common: &Common,
+    cancel: &CancelToken,
+) -> anyhow::Result<Exit> {
     let config = common.load()?;
+    let world = config.world.is_some();
     let config = config.tag.unwrap_or_default();
     let remotes = Arc::new(Remotes::new(outside::options(common, &CancelToken::NEVER)));
-    let places = Places { data: common.data.as_deref(), world: false, remotes: &remotes };
+    let places = Places { data: common.data.as_deref(), world, remotes: &remotes };
     let triggers = match config.place(&places)? {
         None => None,
         Some(Place::Outside { path, .. }) => Some(path),
@@ -109,20 +113,32 @@ fn tag(asked: &Asked, triples: &Path, common: &Common) -> anyhow::Result<Exit> {
             anyhow::bail!("tag.context.file lies elsewhere: `engraft tag` reads a file of this machine")
         }
     };
-    let tools = config.tools(triples, triggers.as_deref())?;
+    asked.to.check(asked.into.as_deref())?;
     let inputs = inputs(asked, &config.format)?;
+    let tools = config.tools(triples, triggers.as_deref())?;
     let started = now();
-    predict::unless_gone(|| {
-        let mut tagging = Tagging::new(&tools, asked.to.open(asked.into.as_deref())?);
+    let said = predict::unless_gone(|| {
+        let mut tagging = Tagging::new(&tools, asked.to.open(asked.into.as_deref())?, cancel.clone());
         read(&inputs, &config, &mut tagging)?;
         let found = tagging.finish()?;
         print::note(&told(&found, now().saturating_sub(started).as_secs_f64()));
         Ok(())
-    })
+    });
+    match said {
+        Err(_) if cancel.is_cancelled() => Ok(Exit::Interrupted),
+        said => said,
+    }
+}
+
+/// A file to read.
+struct Input {
+    file: PathBuf,
+    /// What its texts are told to be of.
+    name: String,
 }
 
 /// The files to read, of folders those that the format looks for; none for standard input.
-fn inputs(asked: &Asked, format: &Format) -> anyhow::Result<Vec<PathBuf>> {
+fn inputs(asked: &Asked, format: &Format) -> anyhow::Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for path in &asked.files {
         let found = folder::ending(path, format.extensions())?;
@@ -132,7 +148,12 @@ fn inputs(asked: &Asked, format: &Format) -> anyhow::Result<Vec<PathBuf>> {
             path.display(),
             format.extensions().join(" or ")
         );
-        inputs.extend(found);
+        inputs.extend(found.into_iter().map(|file| {
+            // Below a folder that was named, else as the file is called.
+            let below = file.strip_prefix(path).ok().filter(|below| !below.as_os_str().is_empty());
+            let name = below.or(file.file_name().map(Path::new)).unwrap_or(&file);
+            Input { name: name.to_string_lossy().into_owned(), file }
+        }));
     }
     anyhow::ensure!(
         !inputs.is_empty() || !format.is_in_several_files() && !matches!(format, Format::Parquet(_)),
@@ -141,7 +162,7 @@ fn inputs(asked: &Asked, format: &Format) -> anyhow::Result<Vec<PathBuf>> {
     Ok(inputs)
 }
 
-fn read(inputs: &[PathBuf], config: &Config, tagging: &mut Tagging<'_>) -> anyhow::Result<()> {
+fn read(inputs: &[Input], config: &Config, tagging: &mut Tagging<'_>) -> anyhow::Result<()> {
     let mut labels = Labels::default();
     if inputs.is_empty() {
         let name = Path::new("standard input");
@@ -150,9 +171,8 @@ fn read(inputs: &[PathBuf], config: &Config, tagging: &mut Tagging<'_>) -> anyho
         let each = |document: &Document| tagging.push(None, document);
         documents(reader, name, &config.format, &mut labels, each)?;
     }
-    for file in inputs {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let name = (inputs.len() > 1).then_some(&*name);
+    for Input { file, name } in inputs {
+        let name = (inputs.len() > 1).then_some(name.as_str());
         documents_of(file, &config.format, &mut labels, |document: &Document| tagging.push(name, document))?;
     }
     Ok(())

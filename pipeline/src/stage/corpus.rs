@@ -155,11 +155,23 @@ impl Corpus {
         context: &Context,
         mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<Labels> {
+        self.each_of_files(context, |texts, _, document| take(texts, document))
+    }
+
+    /// As [`Corpus::each`], with the file that each document is of.
+    ///
+    /// # Errors
+    /// As [`Corpus::each`].
+    pub(crate) fn each_of_files(
+        &self,
+        context: &Context,
+        mut take: impl FnMut(&Texts, &Path, &Document) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Labels> {
         let progress = context.progress();
         progress.unit("documents");
-        let (labels, told) = self.read(context, |texts, document| {
+        let (labels, told) = self.read_files(context, |texts, file, document| {
             progress.add_rows(1);
-            take(texts, document)
+            take(texts, file, document)
         })?;
         told.record(context);
         if self.is_part() {
@@ -177,6 +189,14 @@ impl Corpus {
         context: &Context,
         mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<(Labels, Told)> {
+        self.read_files(context, |texts, _, document| take(texts, document))
+    }
+
+    fn read_files(
+        &self,
+        context: &Context,
+        mut take: impl FnMut(&Texts, &Path, &Document) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(Labels, Told)> {
         let (mut labels, mut told, progress) = (Labels::default(), Told::default(), context.progress());
         for (texts, places) in self.config.texts.iter().zip(&self.places) {
             let mut sum = told::Read::new(&texts.name);
@@ -184,7 +204,7 @@ impl Corpus {
                 context.check()?;
                 let counted = documents_of(&file, &texts.format, &mut labels, |document| {
                     context.check()?;
-                    take(texts, document)
+                    take(texts, &file, document)
                 });
                 let tally = counted?.documents;
                 progress.add_bytes(tally.bytes);

@@ -1,7 +1,7 @@
 //! Stage `link`: mentions with ids are linked to a graph's entities by the vectors of their names, and it is measured how often rightly.
 //!
 //! As SapBERT is evaluated (Liu et al. 2021): a mention's vector is compared with those of all names, by the cosine. Beside each encoder stands what looking a mention up among the
-//! names gives, letter by letter. The search is exact: every name is looked at.
+//! names gives, whatever their case. The search is exact: every name is looked at.
 
 mod nearest;
 mod told;
@@ -65,7 +65,7 @@ pub(crate) struct Config {
     /// Source: `"mean"`, as all-MiniLM-L6-v2 was trained; SapBERT takes `cls`.
     #[serde(default = "mean")]
     pub pooling: Pooling,
-    /// Maximum tokens of a name, `[CLS]` and `[SEP]` included, from 3; longer ones are cut and counted.
+    /// Maximum tokens of a name, `[CLS]` and `[SEP]` included, from 6; longer ones are cut and counted (`cut`).
     ///
     /// Source: SapBERT, `train/pretrain.sh`: 25.
     #[serde(default = "tokens")]
@@ -118,7 +118,7 @@ impl Config {
             "link.pooling is {:?}, expected \"cls\", \"mean\" or \"max\"",
             self.pooling.name()
         );
-        whole("link.max_tokens", self.max_tokens as u64, 3..=super::LONGEST)
+        whole("link.max_tokens", self.max_tokens as u64, 6..=super::LONGEST)
     }
 }
 
@@ -245,15 +245,17 @@ impl Linking {
         vocabulary: &Vocabulary,
         predictor: &Predictor,
         context: &Context,
-    ) -> anyhow::Result<Vec<Vec<f32>>> {
+    ) -> anyhow::Result<(Vec<Vec<f32>>, u64)> {
         let special = vocabulary.special();
         let encoded = tasks::downstream::encode::Texts::new(vocabulary, texts, self.config.max_tokens)?;
         let frame = Frame { special, most: self.config.max_tokens, cut: Cut::Longest };
         let (mut all, mut rows) = (Vec::with_capacity(texts.len()), Framed::new(frame)?);
+        let mut cut = 0;
         let mut flush = |rows: &Framed| -> anyhow::Result<()> {
             context.check()?;
             context.progress().add_rows(rows.rows.len() as u64);
             all.extend(predictor.pooled(&rows.rows, self.config.pooling)?);
+            cut += rows.cuts.cut;
             Ok(())
         };
         for text in 0..texts.len() {
@@ -266,7 +268,7 @@ impl Linking {
         if !rows.rows.is_empty() {
             flush(&rows)?;
         }
-        Ok(all)
+        Ok((all, cut))
     }
 }
 
@@ -346,11 +348,12 @@ impl Stage for Linking {
                 self.config.max_tokens,
                 predictor.config().max_position_embeddings
             );
-            let vectors = self.vectors(&names.texts(), &vocabulary, &predictor, context)?;
+            let (vectors, cut) = self.vectors(&names.texts(), &vocabulary, &predictor, context)?;
+            measured.cut(name, cut);
             let nearest = Nearest::new(&names, vectors)?;
             for (place, (asked, _)) in sets.iter().enumerate() {
                 let texts: Vec<&str> = asked.iter().map(|one| one.text.as_str()).collect();
-                let vectors = self.vectors(&texts, &vocabulary, &predictor, context)?;
+                let (vectors, _) = self.vectors(&texts, &vocabulary, &predictor, context)?;
                 let found = nearest.entities(vectors);
                 for (one, found) in asked.iter().zip(&found) {
                     let answer = Answer { model: name, set: &self.config.sets[place].texts.name, one, found };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use base::cancel::CancelToken;
 use base::whole::write_whole;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -52,7 +52,7 @@ pub(crate) enum Triggers {
     /// None: nothing is said of mentions.
     None,
     /// Those of a table: phrase, what it says, where it reaches; see Triggers in docs/formats.md.
-    File(Location),
+    File(#[serde(skip_serializing)] Location),
 }
 
 impl Default for Config {
@@ -79,15 +79,9 @@ impl Config {
     /// # Errors
     /// When the graph or the triggers cannot be read, or no name passes.
     pub(crate) fn tools(&self, triples: &Path, file: Option<&Path>) -> anyhow::Result<Tools> {
-        let read = |table: &str, name: &Path| context::Context::read(table, name);
-        let context = match (&self.context, file) {
-            (Triggers::None, _) => None,
-            (Triggers::File(_), Some(file)) => {
-                let table = std::fs::read_to_string(file);
-                let table = table.with_context(|| format!("{}: cannot be read as UTF-8", file.display()))?;
-                Some(read(&table, file)?)
-            }
-            _ => Some(read(context::ENGLISH, Path::new("english.txt"))?),
+        let context = match &self.context {
+            Triggers::None => None,
+            Triggers::English | Triggers::File(_) => Some(context::Context::of_file(file)?),
         };
         Tools::new(triples, &self.names, context)
     }
@@ -133,6 +127,9 @@ impl Stage for Mentions {
 
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "tag", &self.config);
+        if let Some(triggers) = &self.triggers {
+            triggers.describe(to);
+        }
         self.corpus.describe(to);
     }
 
@@ -147,8 +144,12 @@ impl Stage for Mentions {
         let tools = self.config.tools(context.artifact("triples")?, triggers.as_deref())?;
         context.check()?;
         let out = Form::Parquet.open(Some(&context.out().join(MENTIONS)))?;
-        let mut tagging = Tagging::new(&tools, out);
-        self.corpus.each(context, |texts, document| tagging.push(Some(&texts.name), document))?;
+        let mut tagging = Tagging::new(&tools, out, CancelToken::NEVER);
+        self.corpus.each_of_files(context, |texts, file, document| {
+            // Documents of several files may have the same ids.
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            tagging.push(Some(&format!("{}/{name}", texts.name)), document)
+        })?;
         let found = tagging.finish()?;
         let report = json!({
             "format": "engraft-mentions",

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use base::whole::{folder, persist, temporary, write_whole};
+use base::whole::{folder, persist, sync_folder, temporary, temporary_folder, write_whole};
 use kg::table::Entity;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use text::tagged::table::Writer;
@@ -47,20 +47,37 @@ pub(crate) enum Form {
 type Render = fn(&Tagged, &[Entity]) -> anyhow::Result<String>;
 
 impl Form {
+    /// Whether it can be written there.
+    ///
+    /// # Errors
+    /// When the form needs a place, or the place is a folder that it cannot be.
+    pub(crate) fn check(self, into: Option<&Path>) -> anyhow::Result<()> {
+        match (self, into) {
+            (Self::Parquet, None) => {
+                anyhow::bail!("Parquet is no text: name a file with --into FILE.parquet")
+            }
+            (Self::Brat, None) => {
+                anyhow::bail!("brat has two files for each text: name a folder with --into")
+            }
+            (Self::Brat, Some(place)) => Brat::check(place),
+            (_, Some(file)) => {
+                anyhow::ensure!(!file.is_dir(), "--into {}: it is a folder, expected a file", file.display());
+                Ok(())
+            }
+            (_, None) => Ok(()),
+        }
+    }
+
     /// What takes documents, written into `into`, or to standard output without it.
     ///
     /// # Errors
     /// When this form is none for standard output, or the place is none for it.
     pub(crate) fn open(self, into: Option<&Path>) -> anyhow::Result<Box<dyn Output>> {
+        self.check(into)?;
+        let place = into.unwrap_or(Path::new(""));
         let (beginning, render, end): (&str, Render, &str) = match self {
-            Self::Parquet => {
-                let file = into.context("Parquet is no text: name a file with --into FILE.parquet")?;
-                return Ok(Box::new(Table(Writer::create(file)?)));
-            }
-            Self::Brat => {
-                let folder = into.context("brat has two files for each text: name a folder with --into")?;
-                return Ok(Box::new(Brat::new(folder)?));
-            }
+            Self::Parquet => return Ok(Box::new(Table(Writer::create(place)?))),
+            Self::Brat => return Ok(Box::new(Brat::new(place)?)),
             Self::Jsonl => ("", |one, entities| Ok(json::line(one, entities) + "\n"), ""),
             Self::Spacy => ("", |one, entities| Ok(spacy::line(one, entities) + "\n"), ""),
             Self::Bioc => (bioc::BEGINNING, |one, entities| Ok(bioc::document(one, entities)?), bioc::END),
@@ -139,22 +156,32 @@ impl Output for Table {
     }
 }
 
+/// A folder that has its name when it is whole.
 struct Brat {
-    folder: PathBuf,
+    begun: tempfile::TempDir,
+    place: PathBuf,
     names: HashSet<String>,
 }
 
 impl Brat {
-    fn new(folder: &Path) -> anyhow::Result<Self> {
-        let unmade = || format!("{}: cannot make the folder", folder.display());
-        std::fs::create_dir_all(folder).with_context(unmade)?;
-        let mut there = std::fs::read_dir(folder).with_context(unmade)?;
+    fn check(place: &Path) -> anyhow::Result<()> {
+        let is_empty = match std::fs::read_dir(place) {
+            Ok(mut there) => there.next().is_none(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => return Err(error).with_context(|| format!("{}: no folder", place.display())),
+        };
         anyhow::ensure!(
-            there.next().is_none(),
+            is_empty,
             "{}: the folder is not empty: name a new one, or empty it",
-            folder.display()
+            place.display()
         );
-        Ok(Self { folder: folder.to_owned(), names: HashSet::new() })
+        Ok(())
+    }
+
+    fn new(place: &Path) -> anyhow::Result<Self> {
+        let unmade = || format!("{}: cannot make the folder", place.display());
+        let begun = temporary_folder(folder(place)).with_context(unmade)?;
+        Ok(Self { begun, place: place.to_owned(), names: HashSet::new() })
     }
 }
 
@@ -168,16 +195,20 @@ impl Output for Brat {
             );
             let annotations = brat::annotations(document, entities);
             for (ending, contents) in [("txt", &document.text), ("ann", &annotations)] {
-                let file = self.folder.join(format!("{name}.{ending}"));
+                let file = self.begun.path().join(format!("{name}.{ending}"));
                 write_whole(&file, contents.as_bytes())
-                    .with_context(|| format!("{}: cannot be written", file.display()))?;
+                    .with_context(|| format!("{}: cannot be written", self.place.display()))?;
             }
         }
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> anyhow::Result<()> {
-        Ok(())
+        let Self { begun, place, .. } = *self;
+        // A rename takes the place of an empty folder.
+        std::fs::rename(begun.path(), &place)?;
+        let _gone = begun.keep();
+        Ok(sync_folder(folder(&place))?)
     }
 }
 
@@ -201,5 +232,9 @@ fn page(document: &Tagged, entities: &[Entity]) -> String {
             })
         })
         .collect();
-    report::tagged::document(&document.id, &document.text, &marks)
+    let heading = match &document.file {
+        Some(file) if *file != document.id => format!("{file}: {}", document.id),
+        _ => document.id.clone(),
+    };
+    report::tagged::document(&heading, &document.text, &marks)
 }

@@ -14,7 +14,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde_json::{Map, Value, json};
 use text::Document;
 use text::ner::annotate::{Annotator, Settings};
-use text::ner::context::{self, Context};
+use text::ner::context::Context;
 use text::ner::of_graph::GraphError;
 use text::ner::{self, Names};
 use text::tagged::Tagged;
@@ -95,7 +95,7 @@ impl Tagger {
     ///   score                 float32: 1 for a name as it is written, less for one that is written nearly so
     ///   negated, uncertain, historical, hypothetical, other_person    bool: what its sentence says of it
     ///
-    /// With `abbreviations="plain"` they are the mentions that the stage `maps` finds in a text with `unit = "document"`; by sentences, none crosses the end of one.
+    /// With `abbreviations="plain"` and without `near` they are the mentions that the stage `maps` finds in a text with `unit = "document"`; by sentences, none crosses the end of one.
     ///
     /// Raises TypeError for what are no texts.
     #[pyo3(signature = (texts, *, column=None, first_row=0))]
@@ -154,15 +154,11 @@ fn triggers(given: Option<Value>) -> PyResult<Option<Context>> {
             return Err(PyValueError::new_err(problem));
         }
     };
-    let read = match path {
-        None => Context::read(context::ENGLISH, Path::new("english.txt")),
-        Some(path) => {
-            let table = std::fs::read_to_string(path)
-                .map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))?;
-            Context::read(&table, path)
-        }
-    };
-    read.map(Some).map_err(|error| PyValueError::new_err(error.to_string()))
+    let read = Context::of_file(path).map(Some);
+    read.map_err(|error| match path {
+        Some(path) if !path.exists() => PyOSError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    })
 }
 
 fn unfit(error: &serde_json::Error) -> PyErr {
@@ -201,9 +197,9 @@ impl Tagger {
             for told in tagged.told(&self.entities) {
                 let candidates = mentions.push(&told);
                 rows.append_value_n(*row, candidates);
-            }
-            if mentions.rows() >= ROWS {
-                finish(&mut rows, &mut mentions)?;
+                if mentions.rows() >= ROWS {
+                    finish(&mut rows, &mut mentions)?;
+                }
             }
         }
         finish(&mut rows, &mut mentions)?;

@@ -73,7 +73,7 @@ macro_rules! formats {
 
 formats! {
     with settings {
-        /// Plain text, without annotations (`.txt`): a document is a `paragraph`, up to the next blank line, or a `line`.
+        /// Plain text, without annotations (`.txt`): a document is a `paragraph`, up to the next blank line, a `line`, or a `file` as it stands.
         Text(text::Unit): [], [".txt", ".txt.gz"];
         /// JSON Lines (`.jsonl`): `{"text", "id", "spans": [{"start", "end", "label"}]}` per line; `id` and `spans` may be missing.
         Jsonl(jsonl::Config): [Entities], [".jsonl", ".jsonl.gz"];

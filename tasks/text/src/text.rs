@@ -1,6 +1,6 @@
 //! Plain text as documents: one per paragraph, per line, or per file.
 
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 use std::path::Path;
 
 use base::bom::Unmarked;
@@ -57,15 +57,7 @@ impl TextFormat for Unit {
 /// Fills `document` with a file, whose name becomes its id.
 fn whole(bytes: Bytes<'_>, file: &Path, document: &mut Document) -> Result<Counts, ReadError> {
     document.clear();
-    let unread = |problem: String| ReadError::new(file, problem, "UTF-8", "convert it (iconv -t UTF-8)");
-    let mut all = Vec::new();
-    let mut reader = Unmarked::new(bytes).take(LONGEST as u64 + 1);
-    reader.read_to_end(&mut all).map_err(|error| unread(format!("cannot be read: {error}")))?;
-    if all.len() > LONGEST {
-        return Err(fault::too_long(file, "a text of one document"));
-    }
-    document.text = String::from_utf8(all)
-        .map_err(|error| unread(format!("byte {} is not valid", error.utf8_error().valid_up_to() + 1)))?;
+    document.text = fault::whole_text(Unmarked::new(bytes), file, "a text of one document")?;
     document.id.push_str(&file.file_name().unwrap_or_default().to_string_lossy());
     let mut tally = Tally::new(file, &["blank"]);
     tally.bytes = document.text.len() as u64;
@@ -173,7 +165,10 @@ mod tests {
         let (all, tally) = read(b" \n").unwrap();
         assert_eq!((all.len(), tally.dropped["blank"]), (0, 1));
         let message = read(b"one\n\xfftwo").unwrap_err();
-        assert_eq!(message, "notes/a.txt: byte 5 is not valid, expected UTF-8; convert it (iconv -t UTF-8)");
+        assert_eq!(
+            message,
+            "notes/a.txt: line 2: byte 5 of the file is not valid UTF-8, expected UTF-8; convert it (iconv -t UTF-8)"
+        );
     }
 
     #[test]

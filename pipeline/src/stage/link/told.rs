@@ -45,6 +45,8 @@ impl Answer<'_> {
 /// Measures by set and model.
 pub(super) struct Measured {
     sets: Vec<(String, Value)>,
+    /// By encoder, how many names were cut.
+    cut: Map<String, Value>,
 }
 
 impl Measured {
@@ -52,7 +54,12 @@ impl Measured {
         let of = |((asked, left), set): (&(Vec<Asked>, Left), &super::Set)| {
             (set.texts.name.clone(), json!({"mentions": asked.len(), "left_out": left}))
         };
-        Self { sets: sets.iter().zip(&config.sets).map(of).collect() }
+        Self { sets: sets.iter().zip(&config.sets).map(of).collect(), cut: Map::new() }
+    }
+
+    /// Notes how many names an encoder was shown in part.
+    pub(super) fn cut(&mut self, model: &str, names: u64) {
+        self.cut.insert(model.to_owned(), names.into());
     }
 
     /// Adds what a model found of a set.
@@ -86,7 +93,7 @@ impl Measured {
     /// All measures.
     pub(super) fn told(self, names: usize, entities: usize) -> Value {
         let sets: Map<String, Value> = self.sets.into_iter().collect();
-        json!({"names": names, "entities": entities, "sets": sets})
+        json!({"names": names, "entities": entities, "cut": self.cut, "sets": sets})
     }
 }
 

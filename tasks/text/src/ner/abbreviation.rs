@@ -11,6 +11,9 @@ const LENGTHS: std::ops::RangeInclusive<usize> = 2..=10;
 /// The most words of a short form.
 const WORDS: usize = 2;
 
+/// Bytes in front of a parenthesis, and in it, that are looked at: more than any name has, however long a sentence is.
+const AROUND: usize = 1 << 10;
+
 /// Where a text says what it abbreviates, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
@@ -26,10 +29,12 @@ pub fn definitions(text: &str, sentence: Range<usize>, found: &mut Vec<Definitio
     while let Some(open) = text[from..sentence.end].find(['(', '[']).map(|at| from + at) {
         let close = if text[open..].starts_with('(') { ')' } else { ']' };
         let inner = open + 1;
-        let Some(end) = text[inner..sentence.end].find(close).map(|at| inner + at) else { break };
-        found.extend(definition(text, sentence.start..open, inner..end));
         // One parenthesis may stand in another.
         from = inner;
+        let most = text.floor_char_boundary(sentence.end.min(inner + AROUND));
+        let Some(end) = text[inner..most].find(close).map(|at| inner + at) else { continue };
+        let start = text.ceil_char_boundary(sentence.start.max(open.saturating_sub(AROUND)));
+        found.extend(definition(text, start..open, inner..end));
     }
 }
 
@@ -42,7 +47,8 @@ fn definition(text: &str, before: Range<usize>, inner: Range<usize>) -> Option<D
         return Some(Definition { long, short });
     }
     let word = trimmed(text, before);
-    let start = text[word.clone()].rfind(char::is_whitespace).map_or(word.start, |at| word.start + at + 1);
+    let spaces = text[word.clone()].rmatch_indices(char::is_whitespace);
+    let start = spaces.map(|(at, space)| word.start + at + space.len()).next().unwrap_or(word.start);
     let short = start..word.end;
     let inner = trimmed(text, inner);
     if !is_short_form(&text[short.clone()]) || !is_upper_case(&text[short.clone()]) {
@@ -97,11 +103,20 @@ fn long_form(text: &str, range: &Range<usize>, short: &str) -> Option<Range<usiz
     while left > 0 && !long[left - 1].1.is_whitespace() {
         left -= 1;
     }
-    let found = long.get(left)?.0..whole.end;
+    let found = unquoted(text, long.get(left)?.0..whole.end);
     let words = || text[found.clone()].split_whitespace();
     let fits =
         text[found.clone()].chars().count() > short.chars().count() && words().all(|word| word != short);
     fits.then_some(found)
+}
+
+/// A range of `text` without the marks that open and close quotations and brackets around it.
+fn unquoted(text: &str, range: Range<usize>) -> Range<usize> {
+    let opens = |c: char| matches!(c, '(' | '[' | '{' | '"' | '\'' | '\u{201c}' | '\u{2018}' | '\u{ab}');
+    let closes = |c: char| matches!(c, '"' | '\'' | '\u{201d}' | '\u{2019}' | '\u{bb}' | ',' | ';' | ':');
+    let piece = &text[range.clone()];
+    let start = range.start + piece.len() - piece.trim_start_matches(opens).len();
+    start..start.max(range.start + piece.trim_end_matches(closes).len())
 }
 
 /// Where the last `most` words of a range begin.
@@ -139,6 +154,10 @@ mod tests {
             ("HSF (heat shock factor) is", ("heat shock factor", "HSF")),
             ("the œsophago-gastric junction (ŒGJ)", ("œsophago-gastric junction", "ŒGJ")),
             ("interleukin 2 (IL-2)", ("interleukin 2", "IL-2")),
+            ("(chronic heart failure [CHF])", ("chronic heart failure", "CHF")),
+            ("[Chronic heart failure (CHF). A review]", ("Chronic heart failure", "CHF")),
+            ("\"heart failure\" (HF)", ("heart failure", "HF")),
+            ("a\u{a0}b\u{2009}HF (heart\u{a0}failure)", ("heart\u{a0}failure", "HF")),
         ] {
             assert_eq!(found(text), [expected], "{text}");
         }
@@ -148,6 +167,8 @@ mod tests {
     fn what_is_no_definition_is_none() {
         for text in [
             "aspirin (75 mg) daily",
+            "given 5\u{a0}mg (n = 12 patients)",
+            "\u{3000}(a b c)",
             "in adults (n = 12)",
             "a fever (see above)",
             "the drug (a)",

@@ -5,7 +5,7 @@
 
 mod settings;
 
-use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use super::choice;
 use super::context::{Context, Modifiers};
 use super::dictionary::{Dictionary, TermId};
 use super::of_graph::GraphError;
-use super::tagger::{Mention, Tagger};
+use super::tagger::{self, Mention, Tagger};
 use crate::word::{Case, Words};
 use crate::{Document, sentence};
 
@@ -123,7 +123,7 @@ impl How {
 pub struct Candidate {
     /// The entity.
     pub entity: EntityId,
-    /// 1 for a name as it is written, less for one that is written nearly so (Jaccard index of trigrams).
+    /// 1 for a name as it is written; for a near one the Jaccard index of trigrams, which an abbreviation of such has, too.
     pub score: f32,
 }
 
@@ -216,15 +216,17 @@ impl<'n> Annotator<'n> {
         nears(&mut self.windows, &self.words, sentences, near, &mut self.nears);
         // The same words as a name are no news.
         self.nears.retain(|near| {
-            found.binary_search_by_key(&near.words.start, |one| one.words.start).is_err()
-                || found.iter().all(|one| one.words != near.words)
+            match found.binary_search_by_key(&near.words.start, |one| one.words.start) {
+                Ok(at) => found[at].words != near.words,
+                Err(_) => true,
+            }
         });
         if self.nears.is_empty() {
             return found;
         }
         let mut all = found;
         for NearWords { words, neighbours } in &self.nears {
-            let Some(bytes) = bytes_of(&self.words, words) else { continue };
+            let Some(bytes) = tagger::bytes(&self.words, words) else { continue };
             let terms = neighbours.iter().map(|near| (near.term, near.score));
             all.push(Annotation {
                 words: words.clone(),
@@ -256,49 +258,75 @@ impl<'n> Annotator<'n> {
             start = next;
         }
         // The first definition counts.
-        let mut defined: Vec<&str> = Vec::new();
+        let mut defined: HashMap<&str, Vec<Candidate>> = HashMap::new();
         let definitions = std::mem::take(&mut self.definitions);
         for Definition { long, short } in &definitions {
             let written = &text[short.clone()];
-            if defined.contains(&written) {
-                continue;
+            if !defined.contains_key(written)
+                && let Some(candidates) = self.meaning(text, long, found)
+            {
+                defined.insert(written, candidates);
             }
-            let Some(candidates) = self.meaning(text, long, found) else { continue };
-            defined.push(written);
-            self.spread(text, written, &candidates, found);
         }
+        self.spread(text, &defined, found);
         self.definitions = definitions;
-        found.sort_by_key(|one| (one.words.start, Reverse(one.words.end)));
     }
 
     /// What a long form means: the mention that it is, or else the name that it is when it is taken by itself.
     fn meaning(&mut self, text: &str, long: &Range<usize>, found: &[Annotation]) -> Option<Vec<Candidate>> {
-        if let Some(same) = found.iter().find(|one| one.bytes == *long) {
+        let same = found.binary_search_by_key(&long.start, |one| one.bytes.start).ok();
+        if let Some(same) = same.map(|at| &found[at]).filter(|one| one.bytes == *long) {
             return Some(same.candidates.clone());
         }
         let term = self.tagger.whole(&text[long.clone()])?;
         Some(self.names.candidates(std::iter::once((term, 1.0))))
     }
 
-    /// Makes every place where `written` stands as words by itself a mention of `candidates`, unless a longer mention has it.
-    fn spread(&self, text: &str, written: &str, candidates: &[Candidate], found: &mut Vec<Annotation>) {
-        for (start, _) in text.match_indices(written) {
-            let bytes = start..start + written.len();
-            let Some(words) = words_of(&self.words, &bytes) else { continue };
-            let over = |one: &Annotation| one.words.start < words.end && words.start < one.words.end;
-            let longer = |one: &Annotation| one.words.len() > words.len();
-            if found.iter().any(|one| over(one) && (longer(one) || one.how == How::Abbreviation)) {
+    /// Makes every place where something `defined` stands as words by itself a mention of what it means, unless a longer mention has it. Of those that begin at a word the longest
+    /// is taken.
+    fn spread(&self, text: &str, defined: &HashMap<&str, Vec<Candidate>>, found: &mut Vec<Annotation>) {
+        let most = defined.keys().map(|short| short.chars().count()).max().unwrap_or(0);
+        let (mut all, mut old) =
+            (Vec::with_capacity(found.len()), std::mem::take(found).into_iter().peekable());
+        let mut at = 0;
+        while at < self.words.len() && most > 0 {
+            // A word has at least one character.
+            let ends = (at + 1..=self.words.len().min(at + most)).rev();
+            let here = ends.map(|end| at..end).find_map(|words| {
+                let bytes = tagger::bytes(&self.words, &words)?;
+                let candidates = defined.get(text.get(bytes.clone())?)?;
+                Some((words, bytes, candidates))
+            });
+            let Some((words, bytes, candidates)) = here else {
+                at += 1;
+                continue;
+            };
+            at += 1;
+            // Mentions before it stay; those that it shares words with give way, unless one is longer.
+            while let Some(one) = old.next_if(|one| one.words.end <= words.start) {
+                all.push(one);
+            }
+            let mut over = Vec::new();
+            while let Some(one) = old.next_if(|one| one.words.start < words.end) {
+                over.push(one);
+            }
+            if over.iter().any(|one| one.words.len() > words.len()) {
+                at = over.last().map_or(at, |one| at.max(one.words.end));
+                all.append(&mut over);
                 continue;
             }
-            found.retain(|one| !over(one));
-            found.push(Annotation {
+            at = words.end;
+            let modifiers = Modifiers::default();
+            all.push(Annotation {
                 words,
                 bytes,
                 how: How::Abbreviation,
-                candidates: candidates.to_vec(),
-                modifiers: Modifiers::default(),
+                candidates: candidates.clone(),
+                modifiers,
             });
         }
+        all.extend(old);
+        *found = all;
     }
 }
 
@@ -315,30 +343,6 @@ fn of_words(words: &Words, starts: &[usize]) -> Vec<Range<usize>> {
     let mut start = 0;
     let ranges = ends.into_iter().map(|end| std::mem::replace(&mut start, end)..end);
     ranges.filter(|range| !range.is_empty()).collect()
-}
-
-fn bytes_of(words: &Words, range: &Range<usize>) -> Option<Range<usize>> {
-    let (first, last) = (words.get(range.start)?, words.get(range.end.checked_sub(1)?)?);
-    Some(first.bytes.start..last.bytes.end)
-}
-
-/// The words that begin and end where `bytes` do.
-fn words_of(words: &Words, bytes: &Range<usize>) -> Option<Range<usize>> {
-    let (mut low, mut high) = (0, words.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if words.get(middle)?.bytes.start < bytes.start {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    let mut end = low;
-    while words.get(end).is_some_and(|word| word.bytes.end < bytes.end) {
-        end += 1;
-    }
-    let fits = words.get(low)?.bytes.start == bytes.start && words.get(end)?.bytes.end == bytes.end;
-    fits.then_some(low..end + 1)
 }
 
 #[cfg(test)]

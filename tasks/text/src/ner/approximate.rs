@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::trigrams::{Known, Trigrams};
 pub(super) use self::windows::{NearWords, Windows, nears};
 use super::dictionary::{Dictionary, Error, TermId};
+use super::filters::Possessives;
 use super::stop_words;
 
 /// Which words may stand for a term that is written otherwise.
@@ -66,6 +67,7 @@ const MOST_WORDS: usize = 32;
 #[derive(Debug, Clone)]
 pub struct Approximate {
     settings: Near,
+    possessives: Possessives,
     known: Known,
     /// The trigrams of each term that is compared, rarest first.
     trigrams: Vec<u32>,
@@ -136,6 +138,7 @@ impl Approximate {
         let terms: Vec<TermId> = all.into_iter().map(|(_, term)| term).collect();
         let mut index = Self {
             settings,
+            possessives: dictionary.possessives(),
             known,
             trigrams: Vec::new(),
             ends: Vec::with_capacity(terms.len()),
@@ -204,10 +207,13 @@ impl Approximate {
 
     /// How many of the rarest of so many trigrams must be looked at: were none of them shared, too few would be left.
     fn reach(&self, trigrams: usize) -> usize {
-        let shared = (self.settings.threshold * trigrams as f32 - SLACK).ceil().max(1.0);
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most `trigrams`")]
-        let shared = shared as usize;
+        let shared = up(self.least() * trigrams as f64).max(1);
         (trigrams + 1).saturating_sub(shared).min(trigrams)
+    }
+
+    /// The threshold, a little below: what reaches it exactly may miss it by rounding.
+    fn least(&self) -> f64 {
+        f64::from(self.settings.threshold) * (1.0 - 1e-6)
     }
 
     fn listed(&self, trigram: u32) -> &[u32] {
@@ -224,7 +230,7 @@ impl Approximate {
         // Those that no term has are the rarest of all.
         let Some(reach) = self.reach(size).checked_sub(unknown) else { return };
         let (fewest, most) = self.sizes(size);
-        let places = self.smaller_than(fewest)..self.smaller_than(most + 1);
+        let places = self.smaller_than(fewest)..self.smaller_than(most.saturating_add(1));
         let bits = bits(trigrams);
         for (at, &trigram) in trigrams.iter().enumerate().take(reach) {
             let listed = self.listed(trigram);
@@ -243,8 +249,10 @@ impl Approximate {
                     continue;
                 }
                 let shared = shared(trigrams, set);
-                let score = shared as f32 / (size + set.len() - shared) as f32;
-                if score >= self.settings.threshold - SLACK {
+                let score = shared as f64 / (size + set.len() - shared) as f64;
+                if score >= self.least() {
+                    #[allow(clippy::cast_possible_truncation, reason = "a share")]
+                    let score = score as f32;
                     found.push(Neighbour { term: self.terms[place as usize], score });
                 }
             }
@@ -255,8 +263,8 @@ impl Approximate {
     /// Whether two sets of so many together share too few where so many are in one of them alone: with `s` shared ones and `d` others the index is `s / (s + d)`,
     /// and they have `2 s + d` together.
     fn is_too_far(&self, apart: usize, together: usize) -> bool {
-        let shared = (together as f32 - apart as f32) / 2.0;
-        shared < self.settings.threshold * (shared + apart as f32) - SLACK
+        let shared = (together as f64 - apart as f64) / 2.0;
+        shared < self.least() * (shared + apart as f64)
     }
 
     /// How many terms have fewer trigrams than that; places ascend with them.
@@ -267,16 +275,17 @@ impl Approximate {
 
     /// The fewest and the most trigrams that a term near to so many can have.
     fn sizes(&self, size: usize) -> (usize, usize) {
-        let threshold = self.settings.threshold;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a text's length")]
-        let whole = |share: f32| share.max(0.0) as usize;
-        let (fewest, most) = (threshold * size as f32 - SLACK, size as f32 / threshold + SLACK);
-        (whole(fewest.ceil()), whole(most.floor()))
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+        let most = (size as f64 / self.least()) as usize;
+        (up(self.least() * size as f64), most)
     }
 }
 
-/// Shares of whole numbers that are to reach the threshold may miss it by rounding.
-const SLACK: f32 = 1e-6;
+/// The next whole number.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of trigrams")]
+fn up(share: f64) -> usize {
+    share.ceil() as usize
+}
 
 /// A bit for each of a set of trigrams.
 fn bits(trigrams: &[u32]) -> u128 {
@@ -403,10 +412,10 @@ mod tests {
             usize::try_from(draw.at(number).below(bound)).unwrap()
         };
         let word = |below: &mut dyn FnMut(u64) -> usize| -> String {
-            (0..3 + below(6)).map(|_| char::from(b'p' + u8::try_from(below(4)).unwrap())).collect()
+            (0..3 + below(12)).map(|_| char::from(b'p' + u8::try_from(below(4)).unwrap())).collect()
         };
         let mut seen = 0;
-        for threshold in [0.5, 0.7, 0.8, 1.0] {
+        for threshold in [0.3, 0.5, 0.6, 0.7, 0.8, 1.0] {
             let mut terms: Vec<String> = (0..300)
                 .map(|_| (0..1 + below(3)).map(|_| word(&mut below)).collect::<Vec<_>>().join(" "))
                 .collect();

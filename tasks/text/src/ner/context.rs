@@ -4,8 +4,10 @@
 //! before it, or both, as far as the sentence goes or until something ends it (`but`). Phrases that look like triggers and are none (`no
 //! change`) are listed, too. Triggers are data: a table of phrases, what each says, and where it reaches.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 
 use base::bom::Unmarked;
 use base::line::{Lines, Place};
@@ -16,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::dictionary::{Dictionary, Entry, Error};
 use super::filters::Filters;
 use super::tagger::Tagger;
+use crate::fault;
 use crate::word::Words;
 
 /// The triggers for English that come with engraft.
@@ -108,7 +111,7 @@ impl Context {
     ///
     /// # Errors
     /// When a line is not of that form, a phrase has no words or says the same twice, or there is none.
-    pub fn read(table: &str, name: &std::path::Path) -> Result<Self, ReadError> {
+    pub fn read(table: &str, name: &Path) -> Result<Self, ReadError> {
         let mut lines = Lines::new(std::io::BufReader::new(Unmarked::new(table.as_bytes())), name);
         let mut rows: Vec<(String, Rule)> = Vec::new();
         while let Some(line) = lines.next_line()? {
@@ -132,10 +135,20 @@ impl Context {
             .map_err(|error: Error| ReadError::new(name, error.to_string(), "", ""))?;
         let wordless = phrases.report().written.dropped.values().sum::<u64>();
         if wordless > 0 {
-            let found = format!("{wordless} of the phrases have no words");
+            let found = format!("phrases without words: {wordless}");
             return Err(ReadError::new(name, found, "words", "remove those lines"));
         }
         Ok(Self { phrases, rules: rows.into_iter().map(|(_, rule)| rule).collect() })
+    }
+
+    /// The English triggers that come with engraft, or those of a table on this machine.
+    ///
+    /// # Errors
+    /// As [`Context::read`], and when the file cannot be read.
+    pub fn of_file(file: Option<&Path>) -> Result<Self, ReadError> {
+        let Some(file) = file else { return Self::read(ENGLISH, Path::new("english.txt")) };
+        let expected = "a table of triggers";
+        Self::read(&fault::whole_text(fault::open(file, expected)?, file, expected)?, file)
     }
 
     /// Says of each of `mentions` (words of the text, in order, without overlaps) what `sentences` (of its words) say of it.
@@ -156,24 +169,33 @@ impl Context {
             let first = triggers.partition_point(|(at, _)| at.start < sentence.start);
             let found = triggers[first..].iter().take_while(|(at, _)| inside(at));
             let found: Vec<_> = found.cloned().collect();
+            let ends: Vec<&Range<usize>> =
+                found.iter().filter(|(_, rule)| *rule == Rule::Ends).map(|(at, _)| at).collect();
+            let mut scopes: Vec<(Modifier, Range<usize>)> = Vec::new();
             for (at, rule) in &found {
                 let Rule::Says(modifier, reach) = rule else { continue };
-                let ends = |(_, rule): &&(Range<usize>, Rule)| *rule == Rule::Ends;
-                let until = found.iter().filter(ends).map(|(end, _)| end.start).find(|&end| end >= at.end);
-                let from =
-                    found.iter().rev().filter(ends).map(|(end, _)| end.end).find(|&end| end <= at.start);
-                let after = at.end..until.unwrap_or(sentence.end);
-                let before = from.unwrap_or(sentence.start)..at.start;
-                for (mention, said) in mentions.iter().zip(&mut said) {
-                    let within =
-                        |scope: &Range<usize>| mention.start >= scope.start && mention.end <= scope.end;
-                    let reached = match reach {
-                        Reach::After => within(&after),
-                        Reach::Before => within(&before),
-                        Reach::Both => within(&after) || within(&before),
-                    };
-                    if reached {
-                        said.add(*modifier);
+                let next = ends.partition_point(|end| end.start < at.end);
+                let until = ends.get(next).map_or(sentence.end, |end| end.start);
+                let before = ends.partition_point(|end| end.end <= at.start);
+                let from = before.checked_sub(1).map_or(sentence.start, |last| ends[last].end);
+                if matches!(reach, Reach::After | Reach::Both) {
+                    scopes.push((*modifier, at.end..until));
+                }
+                if matches!(reach, Reach::Before | Reach::Both) {
+                    scopes.push((*modifier, from..at.start));
+                }
+            }
+            // Of several that end or begin at the same word one reaches all that the others do, so that no mention is looked at again and again.
+            scopes.sort_by_key(|(modifier, scope)| (*modifier, scope.start, Reverse(scope.end)));
+            scopes.dedup_by(|(modifier, scope), (other, wider)| modifier == other && scope.end <= wider.end);
+            for (modifier, scope) in scopes {
+                let first = mentions.partition_point(|mention| mention.start < scope.start);
+                for at in first..mentions.len() {
+                    if mentions[at].start >= scope.end {
+                        break;
+                    }
+                    if mentions[at].end <= scope.end {
+                        said[at].add(modifier);
                     }
                 }
             }
@@ -219,7 +241,7 @@ fn row(line: &str, place: impl Fn() -> Place) -> Result<(&str, Rule), ReadError>
         [phrase, what] => (phrase, what, None),
         [phrase, what, reach] => (phrase, what, Some(reach)),
         _ => {
-            let found = format!("{} fields", fields.len());
+            let found = format!("a number of fields that is {}", fields.len());
             return Err(refused(found, "a phrase, what it says and where it reaches, tabs between"));
         }
     };
@@ -250,8 +272,6 @@ fn row(line: &str, place: impl Fn() -> Place) -> Result<(&str, Rule), ReadError>
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::word::Case;
 
@@ -319,7 +339,7 @@ mod tests {
         for (table, expected) in [
             (
                 "no\n",
-                "triggers.tsv: line 1: 1 fields, expected a phrase, what it says and where it reaches, tabs between; mend the line",
+                "triggers.tsv: line 1: a number of fields that is 1, expected a phrase, what it says and where it reaches, tabs between; mend the line",
             ),
             ("no\tgone\tafter\n", "line 1: \"gone\", expected negated, uncertain"),
             ("no\tnegated\n", "line 1: no third field, expected after, before or both"),
@@ -327,7 +347,7 @@ mod tests {
             ("but\tends\tafter\n", "line 1: a third field, expected none"),
             ("no\tnegated\tafter\nno\tnegated\tafter\n", "line 2: \"no\" says the same twice"),
             ("# nothing\n", "there is no trigger"),
-            ("\u{200b}\tends\n", "1 of the phrases have no words"),
+            ("\u{200b}\tends\n", "phrases without words: 1"),
         ] {
             let message = read(table).unwrap_err();
             assert!(message.contains(expected), "{message}");

@@ -7,7 +7,7 @@ use kg::table::{EntityId, SemanticType};
 use serde::Serialize;
 
 use super::draft::Draft;
-use super::filters::Filters;
+use super::filters::{Filters, Possessives};
 use super::lexicon::{Lexicon, NONE};
 use super::possessive::Possessive;
 use super::trie::Trie;
@@ -150,6 +150,12 @@ impl Dictionary {
     /// The terms that are looked for in any case, in no particular order.
     pub fn in_any_case(&self) -> impl Iterator<Item = TermId> + '_ {
         self.trie.nodes().map(|node| node.any_case).filter(|&term| term != NONE).map(TermId)
+    }
+
+    /// Whether `'s` behind a word is skipped.
+    #[must_use]
+    pub fn possessives(&self) -> Possessives {
+        self.possessive.setting()
     }
 
     /// What became of the terms.

@@ -21,6 +21,10 @@ impl Possessive {
         }
     }
 
+    pub(super) fn setting(&self) -> Possessives {
+        if self.s == NONE { Possessives::Keep } else { Possessives::Drop }
+    }
+
     /// Whether `words` begin with it.
     #[inline]
     pub(super) fn begins(&self, words: &[u32]) -> bool {

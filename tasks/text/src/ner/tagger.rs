@@ -117,7 +117,7 @@ impl<'d> Tagger<'d> {
 }
 
 /// Where words stand.
-fn bytes(words: &Words, range: &Range<usize>) -> Option<Range<usize>> {
+pub(super) fn bytes(words: &Words, range: &Range<usize>) -> Option<Range<usize>> {
     let (first, last) = (words.get(range.start)?, words.get(range.end.checked_sub(1)?)?);
     Some(first.bytes.start..last.bytes.end)
 }

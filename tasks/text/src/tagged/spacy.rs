@@ -25,10 +25,10 @@ pub fn line(document: &Tagged, entities: &[Entity]) -> String {
     let mut split = Words::new(Case::Uncased);
     split.split(&document.text);
     let all: Vec<Range<usize>> = split.iter().map(|word| word.bytes).collect();
-    let tokens: Vec<_> = all
+    let tokens: Vec<_> = covering(&document.text, &all)
         .iter()
         .enumerate()
-        .map(|(id, word)| json!({"id": id, "start": at(word.start), "end": at(word.end)}))
+        .map(|(id, token)| json!({"id": id, "start": at(token.start), "end": at(token.end)}))
         .collect();
     // Sentences of spaCy begin and end with words.
     let mut sents = Vec::new();
@@ -41,4 +41,36 @@ pub fn line(document: &Tagged, entities: &[Entity]) -> String {
         sents.extend(sentence.map(|(start, end)| json!({"start": at(start), "end": at(end)})));
     }
     json!({"text": document.text, "ents": ents, "sents": sents, "tokens": tokens}).to_string()
+}
+
+/// The words with what is between them, as spaCy's tokens have it: they cover the text but for one space behind each, and further white space is a token.
+fn covering(text: &str, words: &[Range<usize>]) -> Vec<Range<usize>> {
+    let (mut tokens, mut end) = (Vec::with_capacity(words.len()), 0);
+    let rest = text.len()..text.len();
+    for word in words.iter().chain([&rest]) {
+        if end < word.start {
+            tokens.push(end..word.start);
+        }
+        if word.is_empty() {
+            break;
+        }
+        tokens.push(word.clone());
+        end = word.end + usize::from(text[word.end..].starts_with(' '));
+    }
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_cover_the_text_but_for_a_space_behind_each() {
+        let text = " a b  c\n\nd ";
+        let words = [1..2, 3..4, 6..7, 9..10];
+        let tokens: Vec<&str> = covering(text, &words).into_iter().map(|token| &text[token]).collect();
+        assert_eq!(tokens, [" ", "a", "b", " ", "c", "\n\n", "d"]);
+        assert!(covering("", &[]).is_empty());
+        assert_eq!(covering("  ", &[]), std::iter::once(0..2).collect::<Vec<_>>());
+    }
 }

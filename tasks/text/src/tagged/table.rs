@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
 use arrow_array::builder::{BooleanBuilder, Float32Builder, Int32Builder, StringBuilder};
-use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use kg::table::Entity;
 use kg::table::parquet_file::{self, Error};
@@ -106,7 +106,6 @@ impl Mentions {
 #[derive(Debug)]
 pub struct Writer {
     writer: parquet_file::Writer,
-    schema: SchemaRef,
     documents: [StringBuilder; 2],
     mentions: Mentions,
 }
@@ -123,9 +122,9 @@ impl Writer {
             Arc::new(Schema::new(first.into_iter().chain(Mentions::fields()).collect::<Vec<_>>()));
         let footer =
             [("engraft.format", "engraft-mentions".to_owned()), ("engraft.version", VERSION.to_string())];
-        let writer = parquet_file::Writer::create(file, Arc::clone(&schema), GROUP_ROWS, &footer)?;
+        let writer = parquet_file::Writer::create(file, schema, GROUP_ROWS, &footer)?;
         let documents = std::array::from_fn(|_| StringBuilder::new());
-        Ok(Self { writer, schema, documents, mentions: Mentions::default() })
+        Ok(Self { writer, documents, mentions: Mentions::default() })
     }
 
     /// Appends a document's mentions.
@@ -138,17 +137,18 @@ impl Writer {
                 self.documents[0].append_option(document.file.as_deref());
                 self.documents[1].append_value(&document.id);
             }
+            if self.mentions.rows() >= BATCH_ROWS {
+                self.flush()?;
+            }
         }
-        if self.mentions.rows() < BATCH_ROWS { Ok(()) } else { self.flush() }
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        let unfit = |writer: &parquet_file::Writer, problem: &ArrowError| writer.unfit(problem);
         let mut columns: Vec<ArrayRef> =
             self.documents.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef).collect();
-        columns.extend(self.mentions.finish().map_err(|problem| unfit(&self.writer, &problem))?);
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-        self.writer.write(&batch.map_err(|problem| unfit(&self.writer, &problem))?)
+        columns.extend(self.mentions.finish().map_err(|problem| self.writer.unfit(&problem))?);
+        self.writer.write_columns(columns)
     }
 
     /// Ends the file.

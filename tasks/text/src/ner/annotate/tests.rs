@@ -7,7 +7,7 @@ use super::*;
 use crate::ner::context::{ENGLISH, Modifier};
 
 /// Entities, the first of whose names is preferred, as a source has them.
-const ENTITIES: [&[&str]; 8] = [
+const ENTITIES: [&[&str]; 12] = [
     &["Pulmonary Disease, Chronic Obstructive", "COLD"],
     &["Common Cold", "cold"],
     &["Hyperthyroidism"],
@@ -16,6 +16,10 @@ const ENTITIES: [&[&str]; 8] = [
     &["Asthma"],
     &["Leukemia, Lymphoid", "ALL"],
     &["Atypical Lumbar Lordosis"],
+    &["Alzheimer's Illness"],
+    &["Heart failure xenon yield"],
+    &["Xenon yield"],
+    &["Acute severe HF"],
 ];
 
 fn names(settings: &Settings) -> Names {
@@ -78,6 +82,17 @@ fn abbreviations_mean_what_the_document_says() {
 }
 
 #[test]
+fn a_longer_mention_keeps_its_words_from_abbreviations() {
+    let names = names(&Settings::default());
+    let text = "Heart failure xenon yield (HF XY), xenon yield (XY). Acute severe HF XY. HF XY";
+    let all = found(&names, text);
+    let texts: Vec<&str> = all.iter().map(|(text, ..)| text.as_str()).collect();
+    let expected =
+        ["Heart failure xenon yield", "HF XY", "xenon yield", "XY", "Acute severe HF", "XY", "HF XY"];
+    assert_eq!(texts, expected);
+}
+
+#[test]
 fn near_names_are_found_where_they_explain_more_than_names() {
     let near = Near { threshold: 0.6, ..Near::default() };
     let names = names(&Settings { near: Some(near), ..Settings::default() });
@@ -87,6 +102,7 @@ fn near_names_are_found_where_they_explain_more_than_names() {
         found(&names, "hyperthyroidism asthma"),
         expected(&[("hyperthyroidism", "name", &[2]), ("asthma", "name", &[5])])
     );
+    assert_eq!(found(&names, "Alzheimr's illness"), expected(&[("Alzheimr's illness", "near", &[8])]));
     // Not over the end of a sentence.
     assert_eq!(found(&names, "It is comon. Cold is rare."), expected(&[("Cold", "name", &[4, 1])]));
     assert!(found(&names, "An acute illness, of the whole.").is_empty());

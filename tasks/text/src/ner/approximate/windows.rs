@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::trigrams::Rolling;
 use super::{Approximate, Neighbour, Wanted, telling};
+use crate::ner::filters::Possessives;
 use crate::ner::stop_words;
 use crate::word::Words;
 
@@ -32,6 +33,15 @@ struct About {
     letters: usize,
     /// Whether a name may begin or end with it.
     edge: bool,
+    part: Part,
+}
+
+/// Whether a word is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Compared,
+    /// It belongs to a possessive that dictionaries skip.
+    Skipped,
 }
 
 /// Words that are near to terms.
@@ -59,7 +69,16 @@ impl Windows {
             }
             *at += 1;
         };
+        let mut skipped = 0;
         for (number, word) in words.iter().enumerate() {
+            if number > 0 && index.possessives == Possessives::Drop && is_possessive(words, number) {
+                skipped = number + 2;
+            }
+            if number < skipped {
+                places.push(at..at);
+                about.push(About { letters: 0, edge: false, part: Part::Skipped });
+                continue;
+            }
             if number > 0 {
                 push(' ', &mut at);
             }
@@ -67,7 +86,8 @@ impl Windows {
             word.letters.chars().for_each(|c| push(c, &mut at));
             places.push(start..at);
             let letters = word.letters.chars().filter(|c| c.is_alphanumeric()).count();
-            about.push(About { letters, edge: letters > 0 && !stop_words::is_english(word.letters) });
+            let edge = letters > 0 && !stop_words::is_english(word.letters);
+            about.push(About { letters, edge, part: Part::Compared });
         }
     }
 
@@ -92,6 +112,12 @@ impl Windows {
             }
         }
     }
+}
+
+/// Whether the words from `at` on are `'s`.
+fn is_possessive(words: &Words, at: usize) -> bool {
+    let letters = |word: usize| words.get(word).map(|word| word.letters);
+    matches!(letters(at), Some("'" | "\u{2019}")) && letters(at + 1) == Some("s")
 }
 
 /// Adds a member to an ascending list, unless it is there.
@@ -128,8 +154,8 @@ pub(in crate::ner) fn nears(
                     continue;
                 }
                 let range = start..end;
-                let telling =
-                    telling(range.clone().filter_map(|word| words.get(word)).map(|word| word.letters));
+                let compared = range.clone().filter(|&word| windows.about[word].part == Part::Compared);
+                let telling = telling(compared.filter_map(|word| words.get(word)).map(|word| word.letters));
                 index.near(
                     &Wanted { trigrams: &windows.set, unknown: windows.unknown.len(), telling },
                     &mut windows.found,
