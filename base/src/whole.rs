@@ -48,15 +48,42 @@ pub fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
-/// A folder with the permissions of an ordinary new one, which is removed with all that is in it unless it is given a name by a rename and kept.
-///
-/// # Errors
-/// When the folder around it is not writable.
-pub fn temporary_folder(around: &Path) -> io::Result<tempfile::TempDir> {
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777));
-    builder.tempdir_in(around)
+/// A folder in the making, with the permissions of an ordinary new one; it is removed with all that is in it unless it is finished.
+#[derive(Debug)]
+pub struct NewFolder {
+    made: tempfile::TempDir,
+    place: PathBuf,
+}
+
+impl NewFolder {
+    /// Begins one that will be called `place`, beside it.
+    ///
+    /// # Errors
+    /// When the folder around it is not writable.
+    pub fn begin(place: &Path) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777));
+        Ok(Self { made: builder.tempdir_in(folder(place))?, place: place.to_owned() })
+    }
+
+    /// Where its files are written.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.made.path()
+    }
+
+    /// Gives it its name, now that it is complete; an empty folder of that name gives way.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn finish(self) -> io::Result<()> {
+        let Self { made, place } = self;
+        sync_folder(made.path())?;
+        fs::rename(made.path(), &place)?;
+        let _now_at_place = made.keep();
+        sync_folder(folder(&place))
+    }
 }
 
 /// Gives a temporary file, now complete, its name: fsync, rename, fsync of the folder.

@@ -122,8 +122,8 @@ impl<'t> Tagging<'t> {
             .into_par_iter()
             .map_init(annotator, |annotator, (file, document)| {
                 let mentions = annotator.annotate(&document);
-                let sentences = text::sentence::of(&document.text, &document.sentences).into_owned();
-                Tagged { file, id: document.id, text: document.text, sentences, mentions }
+                let Document { id, text, sentences, .. } = document;
+                Tagged { file, id, text, sentences, mentions }
             })
             .collect();
         self.bytes = 0;

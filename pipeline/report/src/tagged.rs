@@ -76,7 +76,10 @@ impl Mark<'_> {
 /// A text as a section of the page; `marks` are in order and do not overlap.
 #[must_use]
 pub fn document(id: &str, text: &str, marks: &[Mark<'_>]) -> String {
-    let mut at = 0;
+    let starts = [0].into_iter().chain(marks.iter().map(|mark| mark.bytes.end));
+    let before = starts.clone().zip(marks).map(|(start, mark)| start..mark.bytes.start);
+    let rest = starts.last().unwrap_or_default()..text.len();
+    let piece = |bytes: Range<usize>| text.get(bytes).unwrap_or_default();
     let mut kinds: Vec<(&str, String)> = marks.iter().map(|mark| (mark.kind, mark.class())).collect();
     kinds.iter_mut().for_each(|(_, class)| class.truncate(2));
     kinds.sort_unstable();
@@ -85,12 +88,11 @@ pub fn document(id: &str, text: &str, marks: &[Mark<'_>]) -> String {
         section {
             h3 { (id) }
             div class="text" {
-                @for mark in marks {
-                    (text.get(at..mark.bytes.start).unwrap_or_default())
-                    mark class=(mark.class()) title=(mark.told()) { (text.get(mark.bytes.clone()).unwrap_or_default()) }
-                    ({ at = mark.bytes.end; "" })
+                @for (before, mark) in before.zip(marks) {
+                    (piece(before))
+                    mark class=(mark.class()) title=(mark.told()) { (piece(mark.bytes.clone())) }
                 }
-                (text.get(at..).unwrap_or_default())
+                (piece(rest))
             }
             @if !marks.is_empty() {
                 div class="kinds" { @for (kind, class) in &kinds { span class=(class) { (kind) } } }

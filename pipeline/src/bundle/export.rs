@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use base::whole::{folder, sync_folder};
+use base::whole::{NewFolder, folder};
 use model::Device;
 use model::checkpoint::{self, digests};
 use model::encoder::pool::Pooling;
@@ -102,15 +102,13 @@ impl Export<'_> {
         ensure!(!into.exists(), "{} is there already: name a folder that is not", into.display());
         let beside = folder(into);
         fs::create_dir_all(beside).with_context(|| beside.display().to_string())?;
-        let made = tempfile::Builder::new().prefix(".tmp").tempdir_in(beside);
-        let made = made.with_context(|| beside.display().to_string())?;
-        let out = made.path().join("whole");
-        fs::create_dir(&out).with_context(|| out.display().to_string())?;
+        let made = NewFolder::begin(into).with_context(|| beside.display().to_string())?;
+        let out = made.path();
         match self.form {
-            Form::Transformers => self.copy(&out, |name| !OWN.contains(&name))?,
+            Form::Transformers => self.copy(out, |name| !OWN.contains(&name))?,
             Form::Hub => {
-                self.copy(&out, |_| true)?;
-                put(&out, ".gitattributes", ATTRIBUTES.as_bytes())?;
+                self.copy(out, |_| true)?;
+                put(out, ".gitattributes", ATTRIBUTES.as_bytes())?;
                 if !out.join(card::FILE).is_file() {
                     bail!(
                         "{}: it has no {}, without which nobody knows what it is: write one",
@@ -120,18 +118,16 @@ impl Export<'_> {
                 }
             }
             Form::SentenceTransformers => {
-                self.copy(&out, |name| !OWN.contains(&name))?;
-                self.modules(&out, sizes.hidden_size, sizes.max_position_embeddings)?;
+                self.copy(out, |name| !OWN.contains(&name))?;
+                self.modules(out, sizes.hidden_size, sizes.max_position_embeddings)?;
             }
             Form::Onnx => {
-                self.copy(&out, |name| !OWN.contains(&name) && !is_weights(name))?;
-                self.onnx(&out, &layer)?;
+                self.copy(out, |name| !OWN.contains(&name) && !is_weights(name))?;
+                self.onnx(out, &layer)?;
             }
         }
-        let files = listed(&out)?;
-        sync_folder(&out).with_context(|| out.display().to_string())?;
-        fs::rename(&out, into).with_context(|| into.display().to_string())?;
-        sync_folder(beside).with_context(|| beside.display().to_string())?;
+        let files = listed(out)?;
+        made.finish().with_context(|| into.display().to_string())?;
         let is_left = layer == Layer::Own && self.form != Form::Hub;
         let note = is_left.then(|| {
             format!(

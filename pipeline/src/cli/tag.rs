@@ -141,13 +141,8 @@ struct Input {
 fn inputs(asked: &Asked, format: &Format) -> anyhow::Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for path in &asked.files {
-        let found = folder::ending(path, format.extensions())?;
-        anyhow::ensure!(
-            !found.is_empty(),
-            "{}: no file there ends in {}, which is what tag.format looks for",
-            path.display(),
-            format.extensions().join(" or ")
-        );
+        let endings = format.extensions();
+        let found = folder::some(folder::ending(path, endings)?, path, endings, "tag.format")?;
         inputs.extend(found.into_iter().map(|file| {
             // Below a folder that was named, else as the file is called.
             let below = file.strip_prefix(path).ok().filter(|below| !below.as_os_str().is_empty());

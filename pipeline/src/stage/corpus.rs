@@ -241,12 +241,5 @@ impl Corpus {
 fn found(texts: &Texts, path: &Path, label: &str) -> anyhow::Result<Vec<PathBuf>> {
     let endings = texts.format.extensions();
     let found = folder::ending(path, endings).with_context(|| format!("{label} {:?}", texts.name))?;
-    anyhow::ensure!(
-        !found.is_empty(),
-        "{}: no file there ends in {}, which is what the format of {label} {:?} looks for",
-        path.display(),
-        endings.join(" or "),
-        texts.name
-    );
-    Ok(found)
+    folder::some(found, path, endings, &format!("the format of {label} {:?}", texts.name))
 }

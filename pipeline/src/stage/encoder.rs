@@ -263,8 +263,7 @@ impl Stage for Drawing {
 
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "encoder", &self.fresh);
-        describe::config(to, "vocabulary.case", &self.case);
-        self.vocabulary.describe(to);
+        self.vocabulary.describe_with(self.case, to);
     }
 
     fn inputs(&self) -> Vec<Input> {

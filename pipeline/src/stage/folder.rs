@@ -33,6 +33,25 @@ pub(crate) fn ending(path: &Path, endings: &[&str]) -> anyhow::Result<Vec<PathBu
     Ok(found)
 }
 
+/// `found` in `path`, of which there must be some; `looks` is what looks for them, for messages.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn some(
+    found: Vec<PathBuf>,
+    path: &Path,
+    endings: &[&str],
+    looks: &str,
+) -> anyhow::Result<Vec<PathBuf>> {
+    anyhow::ensure!(
+        !found.is_empty(),
+        "{}: no file there ends in {}, which is what {looks} looks for",
+        path.display(),
+        endings.join(" or ")
+    );
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

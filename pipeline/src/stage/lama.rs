@@ -301,8 +301,7 @@ impl Stage for Asking {
         }
         self.base.describe(to);
         self.compute.describe(to);
-        describe::config(to, "vocabulary.case", &self.vocabulary.1);
-        self.vocabulary.0.describe(to);
+        self.vocabulary.0.describe_with(self.vocabulary.1, to);
     }
 
     fn computes_on(&self) -> Option<String> {

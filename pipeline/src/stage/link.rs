@@ -11,8 +11,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
-use kg::table::row::TermKind;
-use kg::table::{Graph, read};
+use kg::table::Graph;
 use model::encoder::pool::Pooling;
 use model::predict::Predictor;
 use serde::{Deserialize, Serialize};
@@ -20,6 +19,7 @@ use tasks::downstream::encode::{Cut, Frame, Framed};
 use tasks::token::encode::{Case, Vocabulary};
 use text::Document;
 use text::ner::filters::Types;
+use text::ner::of_graph::each_name;
 
 use self::nearest::{Names, Nearest};
 use self::told::{Answer, Measured};
@@ -167,22 +167,12 @@ impl Linking {
     fn names(&self, triples: &Path) -> anyhow::Result<(Names, Graph, HashMap<String, u32>)> {
         let graph = Graph::read(triples)?;
         let mut names = Names::default();
-        let is_candidate = |entity: u32| {
-            graph.entities().get(entity as usize).is_some_and(|entity| self.config.types.allow(&entity.types))
-        };
-        for (entity, id) in graph.entities().iter().zip(0_u32..) {
-            if is_candidate(id) {
-                names.push(&entity.text, id);
+        each_name(&graph, triples, |text, id| {
+            let entity = graph.entities().get(id.index());
+            if entity.is_some_and(|entity| self.config.types.allow(&entity.types)) {
+                names.push(text, id.0);
             }
-        }
-        if triples.join("terms.parquet").exists() {
-            read::terms(triples, |term| {
-                if term.kind != TermKind::Definition && is_candidate(term.entity.0) {
-                    names.push(&term.text, term.entity.0);
-                }
-                Ok(())
-            })?;
-        }
+        })?;
         let mut keys = HashMap::new();
         for (entity, id) in graph.entities().iter().zip(0_u32..) {
             for key in std::iter::once(&entity.key).chain(&entity.same_as) {
@@ -304,8 +294,7 @@ impl Stage for Linking {
         self.sets.iter().for_each(|set| set.describe_files(to));
         self.models.iter().for_each(|(_, base)| base.describe(to));
         self.compute.describe(to);
-        describe::config(to, "vocabulary.case", &self.vocabulary.1);
-        self.vocabulary.0.describe(to);
+        self.vocabulary.0.describe_with(self.vocabulary.1, to);
     }
 
     fn computes_on(&self) -> Option<String> {

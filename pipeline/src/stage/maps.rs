@@ -240,8 +240,7 @@ impl Stage for Mapping {
 
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "maps", &self.config);
-        describe::config(to, "vocabulary.case", &self.vocabulary.1);
-        self.vocabulary.0.describe(to);
+        self.vocabulary.0.describe_with(self.vocabulary.1, to);
         self.corpus.describe(to);
     }
 

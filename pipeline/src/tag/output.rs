@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use base::whole::{folder, persist, sync_folder, temporary, temporary_folder, write_whole};
+use base::whole::{NewFolder, folder, persist, temporary, write_whole};
 use kg::table::Entity;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use text::tagged::table::Writer;
@@ -156,9 +156,8 @@ impl Output for Table {
     }
 }
 
-/// A folder that has its name when it is whole.
 struct Brat {
-    begun: tempfile::TempDir,
+    folder: NewFolder,
     place: PathBuf,
     names: HashSet<String>,
 }
@@ -179,9 +178,9 @@ impl Brat {
     }
 
     fn new(place: &Path) -> anyhow::Result<Self> {
-        let unmade = || format!("{}: cannot make the folder", place.display());
-        let begun = temporary_folder(folder(place)).with_context(unmade)?;
-        Ok(Self { begun, place: place.to_owned(), names: HashSet::new() })
+        let folder = NewFolder::begin(place);
+        let folder = folder.with_context(|| format!("{}: cannot make the folder", place.display()))?;
+        Ok(Self { folder, place: place.to_owned(), names: HashSet::new() })
     }
 }
 
@@ -195,7 +194,7 @@ impl Output for Brat {
             );
             let annotations = brat::annotations(document, entities);
             for (ending, contents) in [("txt", &document.text), ("ann", &annotations)] {
-                let file = self.begun.path().join(format!("{name}.{ending}"));
+                let file = self.folder.path().join(format!("{name}.{ending}"));
                 write_whole(&file, contents.as_bytes())
                     .with_context(|| format!("{}: cannot be written", self.place.display()))?;
             }
@@ -204,11 +203,7 @@ impl Output for Brat {
     }
 
     fn finish(self: Box<Self>) -> anyhow::Result<()> {
-        let Self { begun, place, .. } = *self;
-        // A rename takes the place of an empty folder.
-        std::fs::rename(begun.path(), &place)?;
-        let _gone = begun.keep();
-        Ok(sync_folder(folder(&place))?)
+        Ok(self.folder.finish()?)
     }
 }
 

@@ -177,7 +177,7 @@ fn found(annotator: &mut Annotator<'_>, piece: &Piece) -> Vec<(i64, Tagged)> {
         if mentions.is_empty() {
             continue;
         }
-        let text = text.to_owned();
+        let text = std::mem::take(&mut document.text);
         all.push((row, Tagged { file: None, id: String::new(), text, sentences: Vec::new(), mentions }));
     }
     all

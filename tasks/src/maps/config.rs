@@ -74,19 +74,16 @@ impl Config {
     /// # Errors
     /// Names the first that is not.
     pub fn check(&self) -> Result<(), InvalidSetting> {
-        let below = |table: &str, error: InvalidSetting| {
-            InvalidSetting::new(format!("{table}.{}", error.setting), error.found, error.expected)
-        };
-        self.limits.check().map_err(|error| below("limits", error))?;
+        self.limits.check().map_err(|error| error.of("limits"))?;
         let most = usize::from(NO_WORD) - 1;
         if self.limits.terms > most {
             return Err(InvalidSetting::new("limits.terms", self.limits.terms, format!("at most {most}")));
         }
         if let Entities::Dictionary(filters) = &self.entities {
-            filters.check().map_err(|error| below("entities.dictionary", error))?;
+            filters.check().map_err(|error| error.of("entities.dictionary"))?;
         }
         if let Phrases::Neighbours(phrases) = &self.phrases {
-            phrases.check().map_err(|error| below("phrases.neighbours", error))?;
+            phrases.check().map_err(|error| error.of("phrases.neighbours"))?;
         }
         Ok(())
     }

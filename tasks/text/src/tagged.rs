@@ -26,7 +26,7 @@ pub struct Tagged {
     pub id: String,
     /// Its text.
     pub text: String,
-    /// The bytes at which its sentences begin, the first at 0 left out.
+    /// The bytes at which its sentences begin, in order, if its file says so.
     pub sentences: Vec<usize>,
     /// What was found, in order, without overlaps.
     pub mentions: Vec<Annotation>,

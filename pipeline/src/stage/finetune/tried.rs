@@ -72,8 +72,7 @@ impl Tried {
         }
         self.compute.describe(to);
         self.attending.describe(to);
-        describe::config(to, "vocabulary.case", &self.case);
-        self.vocabulary.describe(to);
+        self.vocabulary.describe_with(self.case, to);
     }
 
     /// As [`encoder::fits`], of an encoder's folder.

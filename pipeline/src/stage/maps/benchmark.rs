@@ -190,8 +190,7 @@ impl Stage for OfBenchmark {
         if let Some(parsed) = &self.parsed {
             parsed.describe(to);
         }
-        describe::config(to, "vocabulary.case", &self.mapping.vocabulary.1);
-        self.mapping.vocabulary.0.describe(to);
+        self.mapping.vocabulary.0.describe_with(self.mapping.vocabulary.1, to);
     }
 
     fn inputs(&self) -> Vec<Input> {

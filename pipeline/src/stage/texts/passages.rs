@@ -133,8 +133,7 @@ impl Stage for Encoding {
 
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "max_tokens", &self.max_tokens);
-        describe::config(to, "vocabulary.case", &self.case);
-        self.vocabulary.describe(to);
+        self.vocabulary.describe_with(self.case, to);
         self.corpus.describe(to);
     }
 

@@ -78,6 +78,12 @@ impl Source {
         }
     }
 
+    /// Describes the case that it is read in, and which it is.
+    pub(crate) fn describe_with(&self, case: Case, to: &mut dyn Describe) {
+        describe::config(to, "vocabulary.case", &case);
+        self.describe(to);
+    }
+
     /// Describes which it is, as far as its contents do not say it.
     pub(crate) fn describe(&self, to: &mut dyn Describe) {
         let Source::File { place, said, beside, contradiction } = self else { return };

@@ -193,12 +193,6 @@ impl<'n> Annotator<'n> {
         found
     }
 
-    /// The words of the document that was annotated last.
-    #[must_use]
-    pub fn words(&self) -> &Words {
-        &self.words
-    }
-
     fn named(&self, mention: &Mention) -> Annotation {
         Annotation {
             words: mention.words.clone(),

@@ -189,12 +189,6 @@ impl Approximate {
         Ok(())
     }
 
-    /// What the settings are.
-    #[must_use]
-    pub fn settings(&self) -> Near {
-        self.settings
-    }
-
     fn set(&self, place: usize) -> &[u32] {
         range(&self.ends, place).and_then(|range| self.trigrams.get(range)).unwrap_or_default()
     }

@@ -167,12 +167,12 @@ impl Context {
         for sentence in sentences {
             let inside = |range: &Range<usize>| range.start >= sentence.start && range.end <= sentence.end;
             let first = triggers.partition_point(|(at, _)| at.start < sentence.start);
-            let found = triggers[first..].iter().take_while(|(at, _)| inside(at));
-            let found: Vec<_> = found.cloned().collect();
+            let count = triggers[first..].iter().take_while(|(at, _)| inside(at)).count();
+            let found = &triggers[first..first + count];
             let ends: Vec<&Range<usize>> =
                 found.iter().filter(|(_, rule)| *rule == Rule::Ends).map(|(at, _)| at).collect();
             let mut scopes: Vec<(Modifier, Range<usize>)> = Vec::new();
-            for (at, rule) in &found {
+            for (at, rule) in found {
                 let Rule::Says(modifier, reach) = rule else { continue };
                 let next = ends.partition_point(|end| end.start < at.end);
                 let until = ends.get(next).map_or(sentence.end, |end| end.start);

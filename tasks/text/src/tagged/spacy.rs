@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Tagged;
 use crate::characters::Characters;
+use crate::sentence;
 use crate::word::{Case, Words};
 
 /// The document, without a line end: its text, sentences, words and entities, each with its kind as `label` and its key as `kb_id`.
@@ -33,7 +34,8 @@ pub fn line(document: &Tagged, entities: &[Entity]) -> String {
     // Sentences of spaCy begin and end with words.
     let mut sents = Vec::new();
     let mut words = all.iter().peekable();
-    for end in document.sentences.iter().copied().chain([document.text.len()]) {
+    let starts = sentence::of(&document.text, &document.sentences);
+    for end in starts.iter().copied().chain([document.text.len()]) {
         let mut sentence: Option<(usize, usize)> = None;
         while let Some(word) = words.next_if(|word| word.start < end) {
             sentence = Some((sentence.map_or(word.start, |(start, _)| start), word.end));
