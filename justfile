@@ -99,6 +99,10 @@ bench-mentions DATA PEERS NEGEX PYTHON="python3":
 bench-link OUT MODEL PYTHON="python3":
     {{PYTHON}} benches/link.py {{OUT}} {{MODEL}}
 
+# Stage `align` beside PyTorch and pytorch-metric-learning, on an output folder of preset `sapbert` (PYTHON needs torch, transformers, pytorch-metric-learning, numpy and pyarrow).
+bench-align OUT MODEL STEPS="300" PYTHON="python3":
+    {{PYTHON}} benches/align.py {{OUT}} {{MODEL}} --steps {{STEPS}} --seeds 1 2 3
+
 # SQL over the world's triples at scale 170 beside DuckDB on the same Parquet files, in one run (PYTHON needs benches/requirements.txt).
 bench-query OUT="out/bench-query" PYTHON="python3":
     cargo build --release

@@ -31,26 +31,27 @@ def vectors(texts, tokenizer, model, given):
     return found
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("out", type=Path)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--pooling", default="mean", choices=["mean", "cls"])
-    parser.add_argument("--max-tokens", type=int, default=25)
-    given = parser.parse_args()
-    torch.set_num_threads(2)
-    entities = pq.read_table(given.out / "triples/entities.parquet").to_pylist()
+def names_of(out):
+    """The names of a graph's entities by their folded text: a text, and the places of its entities; and the entities."""
+    entities = pq.read_table(out / "triples/entities.parquet").to_pylist()
     names = {}
     rows = [(entity["text"], id) for id, entity in enumerate(entities)]
-    if (terms := given.out / "triples/terms.parquet").exists():
+    if (terms := out / "triples/terms.parquet").exists():
         rows += [(term["text"], term["entity"]) for term in pq.read_table(terms).to_pylist() if term["kind"] != "definition"]
     for text, id in rows:
         names.setdefault(" ".join(text.split()).lower(), (text, set()))[1].add(id)
-    answers = [json.loads(line) for line in (given.out / "link/answers.jsonl").open() if '"model":"encoder"' in line]
-    tokenizer, model = AutoTokenizer.from_pretrained(given.model), AutoModel.from_pretrained(given.model).eval()
-    start = time.perf_counter()
-    of_names = vectors([text for text, _ in names.values()], tokenizer, model, given)
-    of_mentions = vectors([answer["text"] for answer in answers], tokenizer, model, given)
+    return names, entities
+
+
+def answers_of(out, model="encoder"):
+    """What engraft said of each mention by one of its models."""
+    return [json.loads(line) for line in (out / "link/answers.jsonl").open() if f'"model":"{model}"' in line]
+
+
+def linked(names, entities, answers, encode):
+    """Mentions, and those whose first, and one of whose first five entities is right, by set; and how many first ones are engraft's."""
+    of_names = encode([text for text, _ in names.values()])
+    of_mentions = encode([answer["text"] for answer in answers])
     ids = [sorted(of) for _, of in names.values()]
     right, same = {}, 0
     for first in range(0, len(answers), 512):
@@ -64,6 +65,22 @@ def main():
             of[1] += keys[0] in answer["right"]
             of[2] += any(key in answer["right"] for key in keys)
             same += keys[0] == answer["candidates"][0]["entity"]
+    return right, same
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--pooling", default="mean", choices=["mean", "cls"])
+    parser.add_argument("--max-tokens", type=int, default=25)
+    given = parser.parse_args()
+    torch.set_num_threads(2)
+    names, entities = names_of(given.out)
+    answers = answers_of(given.out)
+    tokenizer, model = AutoTokenizer.from_pretrained(given.model), AutoModel.from_pretrained(given.model).eval()
+    start = time.perf_counter()
+    right, same = linked(names, entities, answers, lambda texts: vectors(texts, tokenizer, model, given))
     seconds = time.perf_counter() - start
     ledger = [json.loads(line) for line in (given.out / "ledger.jsonl").open()]
     ours = [line for line in ledger if line.get("stage") == "link"][-1]

@@ -38,8 +38,11 @@ fn the_tables_have_the_published_counts() {
     let Some(folder) = data() else { return };
     let open = |name: &str| BufReader::new(File::open(folder.join(name)).unwrap());
     let mut builder = Builder::new();
-    let files =
-        mesh::tables::Files { terms: Input::new(open(TERMS), TERMS), trees: Input::new(open(TREES), TREES) };
+    let files = mesh::tables::Files {
+        terms: Input::new(open(TERMS), TERMS),
+        trees: Input::new(open(TREES), TREES),
+        entry_terms: None,
+    };
     let funnel = mesh::tables::read(files, &mut builder).unwrap();
     let graph = kg::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
     assert_eq!((funnel.supporting[0].read, funnel.supporting[0].lines), (27_455, 27_456));
@@ -64,8 +67,11 @@ fn the_names_of_another_source_find_their_descriptors() {
     let mut builder = Builder::new();
     let files = hsdn::Files { table: Input::new(open(HSDN), HSDN), symptom_ids: None, disease_ids: None };
     hsdn::read(files, &hsdn::Options::default(), &mut builder).unwrap();
-    let files =
-        mesh::tables::Files { terms: Input::new(open(TERMS), TERMS), trees: Input::new(open(TREES), TREES) };
+    let files = mesh::tables::Files {
+        terms: Input::new(open(TERMS), TERMS),
+        trees: Input::new(open(TREES), TREES),
+        entry_terms: None,
+    };
     mesh::tables::read(files, &mut builder).unwrap();
     let graph = kg::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
     let shared =

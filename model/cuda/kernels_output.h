@@ -160,10 +160,14 @@ typedef struct {
   float scale;    /* what cosines are multiplied by */
 } Anchors;
 
-/* anchor_norms_T: `inverse`; a warp a row. */
+/* inverse_norms_T: 1 / sqrt(|x|^2 + 1e-12) of each row; a warp a row. */
 typedef struct {
-  Anchors of;
-} AnchorNorms;
+  const void* x;  /* T [m, d] */
+  float* inverse; /* [m] */
+  uint64_t m;
+  uint32_t d;
+  uint32_t unused;
+} InverseNorms;
 
 /* anchor_cross_entropy_T: -log softmax(scale cosines)[match] over the rows that are told from it, `cosines`, and their gradients; a block an anchor. */
 typedef struct {
@@ -177,6 +181,49 @@ typedef struct {
   Anchors of;
   void* d_vectors; /* T [m, d] */
 } AnchorBackward;
+
+/* What a metric's loss is: multi-similarity or InfoNCE. */
+enum : uint32_t { kMultiSimilarity = 0, kInfoNce = 1 };
+
+/* Rows of a metric. Two of one class match; a row that may name another's class, in also_classes[also_starts[i]] to [also_starts[i + 1]], is nothing to it, whichever of the two it
+   is; all others do not match. Of an anchor's pairs only those of hard triplets are trained: positive p if the nearest negative is nearer than p's distance plus margin, negative
+   n if its distance is at most the farthest positive's plus margin; distances are sqrt(2 - 2 cosine) (output/metric.rs). */
+typedef struct {
+  const void* vectors;           /* T [m, d] */
+  const uint32_t* classes;       /* [m] */
+  const uint32_t* also_starts;   /* [m + 1] */
+  const uint32_t* also_classes;  /* rising within a row */
+  const float* inverse;          /* [m]: 1 / |vector| */
+  float* cosines;                /* [m, m]; 0 of pairs of nothing */
+  float* gradients;              /* [m, m]: of the cosines */
+  float* bounds;                 /* [m, 2]: of each anchor the farthest positive and the nearest negative */
+  uint32_t* counts;              /* [m]: positives that are trained */
+  uint64_t m;
+  uint32_t d;
+  uint32_t loss;
+  float margin;                  /* infinite: all pairs are trained */
+  float alpha;                   /* of InfoNCE its temperature */
+  float beta;
+  float base;
+} Metric;
+
+/* metric_pairs_T: cosines, bounds and counts; a block an anchor. */
+typedef struct {
+  Metric of;
+} MetricPairs;
+
+/* metric_loss: losses, whose mean over m is the loss, and the gradients of the cosines; a block an anchor (nn/pair_loss.rs). */
+typedef struct {
+  Metric of;
+  const float* share; /* of gradients, for a mean over m */
+  double* losses;     /* [m] */
+} MetricLoss;
+
+/* metric_backward_T: the gradient of every vector; a block a row. */
+typedef struct {
+  Metric of;
+  void* d_vectors; /* T [m, d] */
+} MetricBackward;
 
 /* binary_cross_entropy_T: for each row the sum over classes of -w y log s(x) - (1 - y) log(1 - s(x)), s the logistic function, y whether the class is in the
    row's set. Its mean is over m * c numbers. */

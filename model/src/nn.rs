@@ -17,6 +17,7 @@ mod host;
 pub mod layer_norm;
 pub mod linear;
 mod math;
+pub mod pair_loss;
 pub(crate) mod product;
 pub mod scalars;
 pub mod softmax;

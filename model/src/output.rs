@@ -5,6 +5,7 @@ mod in_batch;
 mod layers;
 mod loss;
 pub mod masked_lm;
+mod metric;
 pub mod shards;
 pub(crate) mod tag;
 pub mod targets;
@@ -19,12 +20,13 @@ use crate::attention::{Chosen, kam};
 use crate::checkpoint::masked_lm::NAME as MASKED_LM;
 use crate::encoder::config::Config;
 use crate::encoder::pool::{self, Pooling};
+pub use crate::nn::pair_loss::PairLoss;
 use crate::params::{Spec, of_outputs};
 use crate::range;
 pub use dropout::OutputDropout;
 pub use layers::{Loss, Outputs};
 use masked_lm::MaskedLm;
-pub use targets::{Anchor, Batch, Ends, Group, Targets};
+pub use targets::{Anchor, Batch, Ends, Group, Identity, Targets};
 
 /// How rows of a group are told from the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
@@ -78,6 +80,14 @@ pub enum Output {
     Embedding {
         /// What cosines are multiplied by in the softmax over the batch's candidates: the inverse of its temperature.
         scale: f64,
+    },
+    /// The pooled vector of a row as it is: rows that name the same have a large cosine (metric learning, as SapBERT: Liu et al. 2021).
+    Metric {
+        /// How pairs of rows are trained.
+        loss: PairLoss,
+        /// Of an anchor's pairs only the hard ones are trained, by triplets whose negative is nearer than their positive or farther by at most this distance
+        /// (SapBERT's `metric_learning.py`: `TripletMarginMiner`); without it all are.
+        margin: Option<f64>,
     },
     /// One of some classes for each token, by softmax.
     Tag {
@@ -149,7 +159,13 @@ impl Output {
         if self.is_of_tokens() { rows.ids.len() } else { rows.len() }
     }
 
-    /// Numbers that its layer makes of a row or token (c), the vocabulary having so many entries; none of an embedding, which has no layer.
+    /// Whether what it says is the pooled vector itself: then it has no layer.
+    #[must_use]
+    pub fn is_vector(&self) -> bool {
+        matches!(self, Output::Embedding { .. } | Output::Metric { .. })
+    }
+
+    /// Numbers that its layer makes of a row or token (c), the vocabulary having so many entries; none of a vector, which has no layer.
     #[must_use]
     pub fn width(&self, vocabulary: usize) -> usize {
         match self {
@@ -159,7 +175,7 @@ impl Output {
             Output::Score | Output::Rank { .. } => 1,
             Output::Span => 2,
             Output::Vocabulary { .. } => vocabulary,
-            Output::Embedding { .. } => 0,
+            Output::Embedding { .. } | Output::Metric { .. } => 0,
         }
     }
 }
@@ -188,7 +204,7 @@ impl Task {
         if self.is_shared() {
             return MaskedLm::specs(&self.layer(), encoder);
         }
-        if matches!(self.output, Output::Embedding { .. }) {
+        if self.output.is_vector() {
             return vec![];
         }
         let sizes = [self.output.width(encoder.vocab_size), encoder.hidden_size];
@@ -218,6 +234,7 @@ impl Task {
             Output::Embedding { scale } if !range::POSITIVE_WEIGHT.holds(*scale) => {
                 return wrong("scale", shown(*scale), range::POSITIVE_WEIGHT.told);
             }
+            Output::Metric { loss, margin } => return self.check_metric(loss, *margin),
             Output::Score
             | Output::Rank { .. }
             | Output::Span
@@ -240,6 +257,13 @@ impl Task {
             Some(class) => wrong(&format!("{field}[{class}]"), weights[class].to_string(), "above 0"),
             None => Ok(()),
         }
+    }
+
+    fn check_metric(&self, loss: &PairLoss, margin: Option<f64>) -> Result<(), Error> {
+        let margin = margin.map_or(Ok(()), |margin| range::check(&[("margin", margin, range::DISTANCE)]));
+        loss.check().and(margin).map_err(|InvalidSetting { setting, found, expected }| {
+            wrong_setting(&self.name, &setting, &found, &expected)
+        })
     }
 }
 

@@ -35,6 +35,10 @@ pub const WEIGHT: Range = Range { least: 1e-12, most: 1e6, or_zero: true, told: 
 pub const POSITIVE_WEIGHT: Range =
     Range { least: 1e-12, most: 1e6, or_zero: false, told: "from 1e-12 to 1e6" };
 
+/// Cosines.
+pub const COSINE: Range = Range { least: -1.0, most: 1.0, or_zero: false, told: "from -1 to 1" };
+/// Distances of vectors of length 1.
+pub const DISTANCE: Range = Range { least: 0.0, most: 2.0, or_zero: false, told: "from 0 to 2" };
 /// Temperatures of schedules; 1 is in proportion to size.
 pub const TEMPERATURE: Range =
     Range { least: 1e-3, most: 1e6, or_zero: false, told: "above 0 (from 0.001 to 1e6)" };

@@ -81,13 +81,15 @@ pub(crate) struct Config {
     /// Device and dtype for training.
     #[serde(default)]
     pub compute: stage::compute::Compute,
-    /// The initial encoder: a checkpoint, or random weights. Needed by `[pretrain]`, `[retrain]`, `[lama]`, `[finetune]` and `[graft]`.
+    /// The initial encoder: a checkpoint, or random weights. Needed by `[pretrain]`, `[retrain]`, `[align]`, `[rank]`, `[link]`, `[lama]`, `[finetune]` and `[graft]`.
     pub encoder: Option<stage::encoder::Config>,
     /// Trains that encoder before everything else. Its keys are those of `[retrain]` except `heads`; left out, they are set for masked language
     /// modelling: `alphas.masked_lm` 1 and the others 0, `task_heads.entity = "masked_lm"`, `stream.schedule = "merged"`.
     pub pretrain: Option<stage::retrain::Config>,
     /// Trains on the graph; leave it out to stop at the shards. Stages `retrain`, or `retrain-ROW` with `[graft]`.
     pub retrain: Option<stage::retrain::Config>,
+    /// Trains the encoder so that names of one entity have near vectors (SapBERT): stage `align`. Needs `[encoder]` and `[sources]` with synonyms.
+    pub align: Option<stage::align::Config>,
     /// Link prediction, relation prediction and triple classification on a held-out part: stage `rank`. Needs `[encoder]` and a graph that is split.
     pub rank: Option<stage::rank::Config>,
     /// Mentions with ids linked to the graph's entities by the vectors of their names, and how often rightly: stage `link`. Needs `[encoder]` and `[sources]`. Not with `[graft]`.

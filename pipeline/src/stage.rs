@@ -10,6 +10,7 @@ use crate::config::{Config, Graph};
 use crate::engine::stage::Stage;
 use finetune::begin::Bases;
 
+pub(crate) mod align;
 mod asking;
 pub(crate) mod audit;
 pub(crate) mod benchmark;
@@ -137,19 +138,13 @@ fn trained(
     for benchmark in &config.benchmarks {
         stages.push(Box::new(benchmark::Benchmark::new(benchmark, places)?));
     }
-    let parsed = config.benchmarks.iter().find(|of| of.parsed.is_some());
-    if let Some(of) = parsed.filter(|_| config.attentions.iter().all(|attention| !attention.has_maps())) {
-        anyhow::bail!(
-            "benchmarks.{}.parsed is read by nothing: no table of [[attentions]] goes by maps; add one with `knowledge`, or leave it out",
-            of.name
-        );
-    }
+    parsed_is_read(config)?;
     let Some(table) = begins(config)? else { return Ok(stages) };
     config.compute.check()?;
     let encoder = config.encoder.as_ref();
     let encoder =
         encoder.with_context(|| format!("[{table}] begins with the encoder of [encoder]: add that table"))?;
-    let mut bases = Bases { encoder: encoder::Base::new(encoder, places)?, pretrain: None, retrain: None };
+    let mut bases = Bases::of_encoder(encoder::Base::new(encoder, places)?);
     words.0.agrees(&bases.encoder, words.1)?;
     stages.extend(lama::stages::asking(config, &bases.encoder, &words, places)?);
     if let Some(fresh) = encoder.fresh() {
@@ -183,6 +178,12 @@ fn trained(
         bases.retrain = Some(encoder::Base::Stage(stage.name().to_owned()));
         stages.push(Box::new(stage));
     }
+    let base = bases.clone().of("align.from", config.align.as_ref().and_then(|align| align.from))?;
+    if let Some((align, from)) = align::described(config, base, &words, places)? {
+        let stage = align::Aligning::new(align::Which::Align, align, from, places)?;
+        bases.align = Some(encoder::Base::Stage(stage.name().to_owned()));
+        stages.push(Box::new(stage));
+    }
     stages.extend(asking::stages(config, &bases, &words, shards, places)?);
     if let Some(finetuning) = &config.finetune {
         let base = bases.of("finetune.from", finetuning.from)?;
@@ -190,6 +191,18 @@ fn trained(
     }
     lama::stages::are_made(config, &stages)?;
     Ok(stages)
+}
+
+/// Refuses parser output of a benchmark that nothing attends by.
+fn parsed_is_read(config: &Config) -> anyhow::Result<()> {
+    let parsed = config.benchmarks.iter().find(|of| of.parsed.is_some());
+    if let Some(of) = parsed.filter(|_| config.attentions.iter().all(|attention| !attention.has_maps())) {
+        anyhow::bail!(
+            "benchmarks.{}.parsed is read by nothing: no table of [[attentions]] goes by maps; add one with `knowledge`, or leave it out",
+            of.name
+        );
+    }
+    Ok(())
 }
 
 /// The stages of a comparison of encoders.
@@ -204,8 +217,9 @@ fn grafted(
     let finetuning =
         config.finetune.as_ref().context("[graft] fine-tunes by the table [finetune]: add it")?;
     can_be_masked(config, graft)?;
+    let aligning = align::described(config, base.clone(), &words, places)?;
     let around = around(config, finetuning, base, words, None, places)?;
-    graft.stages(&graft::Around { retraining, own_masks: &graft.own_masks, ..around }, places)
+    graft.stages(&graft::Around { retraining, aligning, own_masks: &graft.own_masks, ..around }, places)
 }
 
 /// What fine-tunings of an encoder are made of.
@@ -233,6 +247,7 @@ fn around<'c>(
         mapping,
         recipes: &config.recipes,
         retraining: None,
+        aligning: None,
         own_masks: &[],
         shards,
         base,
@@ -259,6 +274,7 @@ fn begins(config: &Config) -> anyhow::Result<Option<&'static str>> {
     let tables = [
         ("pretrain", config.pretrain.is_some()),
         ("retrain", config.retrain.is_some()),
+        ("align", config.align.is_some()),
         ("graft", config.graft.is_some()),
         ("finetune", config.finetune.is_some()),
         ("lama", config.lama.is_some()),

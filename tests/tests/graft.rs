@@ -26,7 +26,7 @@ fn graft(verb: &[&str], out: &Path) -> Engraft {
 /// A benchmark of two classes, one of which holds.
 const MORTALITY: &str = "{ name = \"mortality\", cop = { notes = \"world:mimic/NOTEEVENTS.csv\", admissions = \"world:mimic/ADMISSIONS.csv\", diagnoses = \"world:mimic/DIAGNOSES_ICD.csv\", procedures = \"world:mimic/PROCEDURES_ICD.csv\", outcome = \"mortality\", variant = \"fixed\", split = { drawn = { valid = 0.2, test = 0.4 } }, mask_search = 0.2, seed = 1 } }";
 
-const ROWS: [&str; 7] = ["base", "pruned", "scratch", "no_mask", "hard", "soft", "forward"];
+const ROWS: [&str; 8] = ["base", "pruned", "scratch", "no_mask", "hard", "soft", "forward", "synonyms"];
 
 /// The stages of one benchmark and seed, all rows, with what they need; fast enough for several tests.
 fn one_benchmark(verb: &[&str], out: &Path, rows: &str) -> Engraft {
@@ -37,7 +37,11 @@ fn one_benchmark(verb: &[&str], out: &Path, rows: &str) -> Engraft {
 fn every_row_is_in_the_table_and_nothing_runs_twice() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path();
-    graft(&["run", "results"], out).ok();
+    let run = || {
+        let engraft = graft(&["run", "results"], out).set("align={ batch = 8, max_steps = 4 }");
+        engraft.set(&format!("graft.rows={ROWS:?}"))
+    };
+    run().ok();
     let facts = json(out.join("results/grafting.json"));
     let cells = facts["cells"].as_array().unwrap();
     let of = |cell: &Value, key: &str| cell[key].as_str().unwrap().to_owned();
@@ -60,7 +64,10 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
         assert_eq!(cell["difference_to_base"].is_null(), cell["row"] == "base");
     }
     let page = std::fs::read_to_string(out.join("results/index.html")).unwrap();
-    assert!(page.contains("hard mask") && !page.contains("<script"), "a page without scripts");
+    assert!(
+        page.contains("hard mask") && page.contains("synonyms") && !page.contains("<script"),
+        "a page without scripts"
+    );
     assert!(out.join("retrain-hard/events.out.tfevents.engraft").exists());
     // One head of each layer is protected, all others are vacant; those are what `hard` retrains.
     let mask = json(out.join("mask-hard/mask.json"));
@@ -70,8 +77,10 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
     }
     let frozen = std::fs::read_to_string(out.join("retrain-hard/frozen.json")).unwrap();
     assert!(frozen.contains("the head mask keeps head"), "{frozen}");
+    let frozen = std::fs::read_to_string(out.join("retrain-synonyms/frozen.json")).unwrap();
+    assert!(frozen.contains("the head mask keeps head"), "{frozen}");
     let before = artifacts(out);
-    let again = graft(&["run", "results"], out).output();
+    let again = run().output();
     assert!(!again.text().contains(" ran"), "{}", again.text());
     assert_eq!(artifacts(out), before);
 }

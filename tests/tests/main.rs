@@ -5,6 +5,7 @@
     reason = "these are tests; a failed step is a failed test"
 )]
 
+mod align;
 mod bad_input;
 mod bi_encoder;
 mod depot;
@@ -30,6 +31,7 @@ mod parity_label;
 mod parity_machine;
 mod parity_maps;
 mod parity_masked_lm;
+mod parity_metric;
 mod parity_metrics;
 mod parity_minilm;
 mod parity_optim;

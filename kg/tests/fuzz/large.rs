@@ -149,14 +149,18 @@ pub(crate) fn mesh_tables_seeds() -> Vec<Vec<Vec<u8>>> {
         "mesh_id\tmesh_name\nD000001\tCalcimycin\nD000002\tTemefos\nD000003\tAbattoirs\n",
         "mesh_id\tmesh_name\tmesh_tree_number\nD000001\tCalcimycin\tD03.438.221\nD000002\tTemefos\tD03.438\n\
          D000003\tAbattoirs\tD03\nD000003\tAbattoirs\tJ01\n",
+        "D000001\tCalcimycin\t\nD000002\tTemefos\tTemephos\nD000003\tAbattoirs\tAbattoir|Slaughter Houses|House, Slaughter\n\nD000009\tOther\tx\n",
     ])]
 }
 
 pub(crate) fn mesh_tables(files: &[Vec<u8>]) -> Result<(), String> {
     let mut builder = Builder::new();
-    let both =
-        xml::tables::Files { terms: file(files, 0, "terms.tsv"), trees: file(files, 1, "tree-numbers.tsv") };
-    let funnel = xml::tables::read(both, &mut builder).map_err(|e| e.to_string())?;
+    let all = xml::tables::Files {
+        terms: file(files, 0, "terms.tsv"),
+        trees: file(files, 1, "tree-numbers.tsv"),
+        entry_terms: Some(file(files, 2, "mesh_id_label_mappings.tsv")),
+    };
+    let funnel = xml::tables::read(all, &mut builder).map_err(|e| e.to_string())?;
     settle(&funnel, files, builder)
 }
 

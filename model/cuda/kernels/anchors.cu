@@ -6,23 +6,6 @@
 namespace engraft {
 namespace {
 
-/// Added to squared norms, as on the CPU.
-constexpr float kSmallestSquare = 1e-12F;
-
-template <class T>
-__device__ void anchor_norms(const Anchors& of) {
-  const uint64_t row = static_cast<uint64_t>(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
-  if (row >= of.m) return;
-  const T* x = static_cast<const T*>(of.vectors) + row * of.d;
-  float squares = 0.0F;
-  for (uint32_t column = threadIdx.x % 32; column < of.d; column += 32) {
-    const float v = to_float(x[column]);
-    squares += v * v;
-  }
-  squares = warp_sum(squares);
-  if (threadIdx.x % 32 == 0) of.inverse[row] = 1.0F / sqrtf(squares + kSmallestSquare);
-}
-
 /// Whether a row is told from an anchor's match, itself among them.
 __device__ __forceinline__ bool is_told(const Anchors& of, uint32_t anchor, uint32_t row) {
   const uint32_t sample = of.samples[row];
@@ -103,8 +86,6 @@ __device__ void anchor_backward(const AnchorBackward& args) {
 
 }  // namespace
 
-ENGRAFT_KERNEL(anchor_norms_f32, AnchorNorms, 256) { anchor_norms<float>(args.of); }
-ENGRAFT_KERNEL(anchor_norms_bf16, AnchorNorms, 256) { anchor_norms<bf16>(args.of); }
 ENGRAFT_KERNEL(anchor_cross_entropy_f32, AnchorCrossEntropy, 256) { anchor_cross_entropy<float>(args); }
 ENGRAFT_KERNEL(anchor_cross_entropy_bf16, AnchorCrossEntropy, 256) { anchor_cross_entropy<bf16>(args); }
 ENGRAFT_KERNEL(anchor_backward_f32, AnchorBackward, 256) { anchor_backward<float>(args); }

@@ -296,11 +296,109 @@ void anchors(const std::vector<uint32_t>& negatives, uint32_t d, bool alone) {
     Buffer<double> losses(count);
     const Anchors of{bx.get(), bs.get(), br.get(), bl.get(), bw.get(), inverse.get(), cosines.get(), gradients.get(), uint64_t(m), count, d, alone, scale};
     const std::string suffix = test::suffix<T>();
-    test::launch("anchor_norms_" + suffix, dim3(test::blocks(m, 8)), 256, 0, AnchorNorms{of});
+    test::launch("inverse_norms_" + suffix, dim3(test::blocks(m, 8)), 256, 0, InverseNorms{bx.get(), inverse.get(), uint64_t(m), d, 0});
     test::launch("anchor_cross_entropy_" + suffix, dim3(count), 256, 0, AnchorCrossEntropy{of, by.get(), losses.get()});
     test::launch("anchor_backward_" + suffix, dim3(m), 256, 0, AnchorBackward{of, bdx.get()});
     Ledger ledger(1.0 / count);
     return Outputs{{"loss", {ledger.finish(losses, nullptr, count)[0]}}, {"dx", bdx.numbers()}};
+  }, {{"loss", {loss}}, {"dx", dx}});
+}
+
+/// Rows of a metric, some of which may name what others do, by each of its losses; a negative margin leaves hard pairs out as well.
+template <class T>
+void metric(uint32_t m, uint32_t d, bool similarity, float margin) {
+  enum { kNone, kPositive, kNegative };
+  std::vector<uint32_t> classes, also_starts{0}, also;
+  for (uint32_t row = 0; row < m; row++) {
+    const uint32_t named = test::below("class", row, m / 3 + 1);
+    classes.push_back(named);
+    if (test::below("may", row, 4) == 0) also.push_back(named + 1);
+    also_starts.push_back(uint32_t(also.size()));
+  }
+  const auto may_be = [&](uint32_t row, uint32_t named) {
+    return std::find(also.begin() + also_starts[row], also.begin() + also_starts[row + 1], named) != also.begin() + also_starts[row + 1];
+  };
+  const auto x = test::normals_of<T>("vectors", size_t(m) * d);
+  const float share = 0.7F / float(m), alpha = similarity ? 1.5F : 0.2F, beta = 8.0F, base = 0.3F;
+  Numbers unit(x), norm(m), cosines(size_t(m) * m), gradients(size_t(m) * m);
+  for (uint32_t row = 0; row < m; row++) {
+    for (uint32_t k = 0; k < d; k++) norm[row] += x[row * d + k] * x[row * d + k];
+    norm[row] = std::sqrt(norm[row] + 1e-12);
+    for (uint32_t k = 0; k < d; k++) unit[row * d + k] /= norm[row];
+  }
+  std::vector<int> kept(size_t(m) * m);
+  double pairs = 0.0;
+  for (uint32_t a = 0; a < m; a++) {
+    double farthest = -INFINITY, nearest = INFINITY;
+    for (uint32_t b = 0; b < m; b++) {
+      for (uint32_t k = 0; k < d; k++) cosines[a * m + b] += unit[a * d + k] * unit[b * d + k];
+      const bool none = a == b || (classes[a] != classes[b] && (may_be(a, classes[b]) || may_be(b, classes[a])));
+      kept[a * m + b] = none ? kNone : classes[a] == classes[b] ? kPositive : kNegative;
+      const double far = std::sqrt(std::max(0.0, 2.0 - 2.0 * cosines[a * m + b]));
+      if (kept[a * m + b] == kPositive) farthest = std::max(farthest, far);
+      if (kept[a * m + b] == kNegative) nearest = std::min(nearest, far);
+    }
+    for (uint32_t b = 0; b < m; b++) {
+      const double far = std::sqrt(std::max(0.0, 2.0 - 2.0 * cosines[a * m + b]));
+      int& pair = kept[a * m + b];
+      if (pair == kPositive && nearest - far > double(margin)) pair = kNone;
+      if (pair == kNegative && far - farthest > double(margin)) pair = kNone;
+      pairs += pair == kPositive;
+    }
+  }
+  double loss = 0.0;
+  for (uint32_t a = 0; a < m; a++) {
+    double positive = 1.0, negative = similarity ? 1.0 : 0.0;
+    const double *s = &cosines[a * m];
+    double* g = &gradients[a * m];
+    const auto each = [&](int wanted, auto&& f) {
+      for (uint32_t b = 0; b < m; b++) {
+        if (kept[a * m + b] == wanted) f(b);
+      }
+    };
+    if (similarity) {
+      const auto p = [&](uint32_t b) { return std::exp(-double(alpha) * (s[b] - double(base))); };
+      const auto n = [&](uint32_t b) { return std::exp(double(beta) * (s[b] - double(base))); };
+      each(kPositive, [&](uint32_t b) { positive += p(b); });
+      each(kNegative, [&](uint32_t b) { negative += n(b); });
+      loss += (std::log(positive) / double(alpha) + std::log(negative) / double(beta)) / m;
+      each(kPositive, [&](uint32_t b) { g[b] -= double(share) * p(b) / positive; });
+      each(kNegative, [&](uint32_t b) { g[b] += double(share) * n(b) / negative; });
+    } else {
+      const auto e = [&](uint32_t b) { return std::exp(s[b] / double(alpha)); };
+      const double mean = double(share) * m / pairs / double(alpha);
+      each(kNegative, [&](uint32_t b) { negative += e(b); });
+      each(kPositive, [&](uint32_t p) {
+        const double all = negative + e(p);
+        loss += std::log1p(negative / e(p)) / pairs;
+        g[p] += mean * (e(p) / all - 1.0);
+        each(kNegative, [&](uint32_t b) { g[b] += mean * e(b) / all; });
+      });
+    }
+  }
+  Numbers dx(size_t(m) * d);
+  for (uint32_t a = 0; a < m; a++) {
+    for (uint32_t b = 0; b < m; b++) {
+      const double g = gradients[a * m + b] + gradients[b * m + a];
+      for (uint32_t k = 0; k < d; k++) dx[a * d + k] += g * (unit[b * d + k] - cosines[a * m + b] * unit[a * d + k]) / norm[a];
+    }
+  }
+  test::check(std::to_string(m) + " rows, loss " + std::to_string(similarity), test::slack<T>(), [&] {
+    const Buffer<T> bx(x);
+    Buffer<T> bdx(size_t(m) * d);
+    const auto bc = Buffer<uint32_t>::of(classes), bs = Buffer<uint32_t>::of(also_starts), ba = Buffer<uint32_t>::of(also);
+    Buffer<float> inverse(m), bcos(size_t(m) * m), bg(size_t(m) * m), bounds(2 * size_t(m));
+    Buffer<uint32_t> counts(m);
+    const auto by = Buffer<float>::of({share});
+    Buffer<double> losses(m);
+    const Metric of{bx.get(), bc.get(), bs.get(), ba.get(), inverse.get(), bcos.get(), bg.get(), bounds.get(), counts.get(), uint64_t(m), d, similarity ? kMultiSimilarity : kInfoNce, margin, alpha, beta, base};
+    const std::string suffix = test::suffix<T>();
+    test::launch("inverse_norms_" + suffix, dim3(test::blocks(m, 8)), 256, 0, InverseNorms{bx.get(), inverse.get(), uint64_t(m), d, 0});
+    test::launch("metric_pairs_" + suffix, dim3(m), 256, 0, MetricPairs{of});
+    test::launch("metric_loss", dim3(m), 256, 0, MetricLoss{of, by.get(), losses.get()});
+    test::launch("metric_backward_" + suffix, dim3(m), 256, 0, MetricBackward{of, bdx.get()});
+    Ledger ledger(1.0 / m);
+    return Outputs{{"loss", {ledger.finish(losses, nullptr, m)[0]}}, {"dx", bdx.numbers()}};
   }, {{"loss", {loss}}, {"dx", dx}});
 }
 
@@ -357,6 +455,7 @@ void all() {
     groups<T>(sizes, 1 + at % 2 * 3);
     for (uint32_t& size : sizes) size %= 4;
     anchors<T>(sizes, uint32_t(shape.d), at % 3 == 2);
+    metric<T>(uint32_t(std::min(m, 40)), uint32_t(shape.d), at % 2 == 0, at % 3 == 0 ? INFINITY : 0.1F * float(at % 4));
     at++;
   }
   // Vocabularies: a warp, a whole block, and numbers of classes that four does not divide.

@@ -15,7 +15,8 @@ use model::optim::adamw::{AdamWConfig, Missing};
 use model::optim::bert::{self, Kind};
 use model::optim::schedule::{Decay, Schedule};
 use model::output::{
-    Anchor, Batch, Decoder, Ends, Group, Outline, Output, OutputDropout, RankLoss, Targets, Task,
+    Anchor, Batch, Decoder, Ends, Group, Identity, Outline, Output, OutputDropout, PairLoss, RankLoss,
+    Targets, Task,
 };
 use model::train::heads::Heads;
 use model::train::{Config, Setup};
@@ -52,9 +53,10 @@ pub(crate) struct Toy {
 /// Maps of what is known of a row.
 const MAPS: usize = 2;
 /// The tasks, one of each kind of output.
-const TASKS: [&str; 9] = ["one", "any", "score", "rank", "pairs", "tags", "words", "near", "span"];
+const TASKS: [&str; 11] =
+    ["one", "any", "score", "rank", "pairs", "tags", "words", "near", "span", "alike", "contrast"];
 
-fn outputs() -> [Output; 9] {
+fn outputs() -> [Output; 11] {
     [
         Output::OneClass { classes: 3, weights: Some(vec![1.0, 0.5, 2.0]) },
         Output::AnyClasses { classes: 5, positive: Some(vec![2.0, 1.0, 1.0, 3.0, 1.5]) },
@@ -65,6 +67,11 @@ fn outputs() -> [Output; 9] {
         Output::Vocabulary { decoder: Decoder::Linear },
         Output::Embedding { scale: 5.0 },
         Output::Span,
+        Output::Metric {
+            loss: PairLoss::MultiSimilarity { alpha: 1.0, beta: 5.0, base: 0.5 },
+            margin: Some(0.2),
+        },
+        Output::Metric { loss: PairLoss::InfoNce { temperature: 0.5 }, margin: None },
     ]
 }
 
@@ -289,6 +296,10 @@ fn batches(of: Sizes, seed: u64) -> Result<Vec<Batch>, Box<dyn Error>> {
     if let (Some(first), true) = (anchors.first_mut(), of.rows >= 4) {
         first.also_match.push(3);
     }
+    // Every fifth may name what the next class's words do.
+    let may = |word: u32| if word.is_multiple_of(5) { vec![(word + 1) % 3] } else { vec![] };
+    let named: Vec<Identity> =
+        words.iter().map(|&word| Identity { class: word % 3, also: may(word) }).collect();
     let set = |word: &u32| (0..5).filter(|class| word >> class & 1 == 1).collect();
     let at = |place: usize, class: &dyn Fn(u32) -> u32| {
         let row = |(word, length): (&u32, &usize)| {
@@ -310,6 +321,8 @@ fn batches(of: Sizes, seed: u64) -> Result<Vec<Batch>, Box<dyn Error>> {
         at(2, &|word| word + 1),
         Targets::Anchors(anchors),
         Targets::Spans(words.iter().zip(&rows.lengths).map(ends).collect()),
+        Targets::Identities(named.clone()),
+        Targets::Identities(named),
     ];
     let each = (0..).zip(targets);
     Ok(each.map(|(task, targets)| Batch { task, rows: rows.clone(), targets }).collect())

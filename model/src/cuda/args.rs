@@ -182,9 +182,18 @@ args! {
         vectors: Address, starts: Address, samples: Address, left_starts: Address, left_rows: Address,
         inverse: Address, cosines: Address, gradients: Address, m: u64, anchors: u32, d: u32, alone: u32, scale: f32,
     }
-    AnchorNorms ["anchor_norms_f32"] { of: Anchors }
+    InverseNorms ["inverse_norms_f32"] { x: Address, inverse: Address, m: u64, d: u32, unused: u32 }
     AnchorCrossEntropy ["anchor_cross_entropy_f32"] { of: Anchors, share: Address, losses: Address }
     AnchorBackward ["anchor_backward_f32"] { of: Anchors, d_vectors: Address }
+    /// Rows of a metric.
+    Metric [] {
+        vectors: Address, classes: Address, also_starts: Address, also_classes: Address, inverse: Address,
+        cosines: Address, gradients: Address, bounds: Address, counts: Address, m: u64, d: u32, loss: u32,
+        margin: f32, alpha: f32, beta: f32, base: f32,
+    }
+    MetricPairs ["metric_pairs_f32"] { of: Metric }
+    MetricLoss ["metric_loss"] { of: Metric, share: Address, losses: Address }
+    MetricBackward ["metric_backward_f32"] { of: Metric, d_vectors: Address }
     Ring [] { numbers: Address, slot: Address, width: u32, unused: u32 }
     LossFinish ["loss_finish"] {
         losses: Address, hits: Address, share: Address, ring: Ring, m: u64, field: u32, unused: u32,

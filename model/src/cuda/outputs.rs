@@ -132,8 +132,10 @@ pub(crate) struct Memory {
     statistics: [Address; 2],
     /// `[m, stride]`, then their gradient.
     pub(crate) logits: Address,
-    /// Of samples of an embedding: inverse norms, f32 `[m]`; cosines and their gradients, f32 `[anchors, m]`.
-    anchors: [Address; 3],
+    /// Of an embedding and a metric: inverse norms, f32 `[m]`; cosines and their gradients, f32 `[anchors, m]`.
+    cosines: [Address; 3],
+    /// Of a metric: bounds, f32 `[m, 2]`; counts, u32 `[m]`.
+    hard: [Address; 2],
     /// f64, u32 for each loss.
     losses: Address,
     hits: Address,
@@ -151,7 +153,7 @@ impl Outputs {
     /// When a parameter is missing.
     pub(crate) fn new(arenas: &Arenas, outline: &Outline, config: &Config) -> Result<Self, Error> {
         let layer = |task: &crate::output::Task| {
-            if matches!(task.output, Output::Embedding { .. }) {
+            if task.output.is_vector() {
                 return Ok(Layer::None);
             }
             if task.output != (Output::Vocabulary { decoder: crate::output::Decoder::MaskedLm }) {
@@ -209,7 +211,7 @@ impl Outputs {
         let rows = if of_tokens { tokens.samples(at) } else { tokens.own(at) };
         let (c, stride) = self.width(of);
         let total = batch.targets.weight(&of.output);
-        let dropout = dropout.filter(|_| !matches!(of.output, Output::Embedding { .. }));
+        let dropout = dropout.filter(|_| !of.output.is_vector());
         let drop = dropout.map(|key| Dropout::new(key.named(&of.name), self.outline.dropout));
         let variational = self.outline.thinned == OutputDropout::Variational
             && matches!(of.output, Output::Tag { .. } | Output::Span);
@@ -326,13 +328,11 @@ impl Outputs {
 
     /// Numbers of a row of a task's logits, and from one row to the next.
     fn width(&self, of: &crate::output::Task) -> (usize, usize) {
-        match of.output {
-            Output::Embedding { .. } => (self.d, self.d),
-            _ => {
-                let c = of.output.width(self.vocabulary);
-                (c, c.next_multiple_of(8))
-            }
+        if of.output.is_vector() {
+            return (self.d, self.d);
         }
+        let c = of.output.width(self.vocabulary);
+        (c, c.next_multiple_of(8))
     }
 
     /// Lays out what a batch computes; `bytes` are those of a number.
@@ -347,10 +347,7 @@ impl Outputs {
         // Sums of columns of stretches of rows, or of each row what it adds to the scores' vector and bias.
         let stretched = stretches(m) * (3 * self.d).max(fed.stride);
         let partials = if weighted { stretched.max(m * (self.d + 1)) } else { stretched };
-        let anchors = match &fed.asked {
-            Some(Losses { asked: Asked::Anchors(of), .. }) => of.count,
-            _ => 0,
-        };
+        let (anchors, mined) = fed.asked.as_ref().map_or((0, false), |of| of.asked.anchors(m));
         let losses = fed.asked.as_ref().map_or(m, |of| of.asked.losses(m).max(m));
         let [picked, pooled] = [true, pools].map(|wanted| some(wanted, vectors));
         Memory {
@@ -366,11 +363,12 @@ impl Outputs {
                 true => picked,
                 false => some(true, m * fed.stride * bytes),
             },
-            anchors: [
+            cosines: [
                 some(anchors > 0, 4 * m),
                 some(anchors > 0, 4 * anchors * m),
                 some(anchors > 0, 4 * anchors * m),
             ],
+            hard: [some(mined, 8 * m), some(mined, 4 * m)],
             losses: some(true, 8 * losses),
             hits: some(true, 4 * losses),
             back: [some(backward, vectors), some(backward, vectors)],

@@ -1,6 +1,6 @@
 //! The loss of an embedding: each anchor's match among the rows of the batch that are no anchors.
 
-use candle_core::{D, DType, Result, Tensor};
+use candle_core::{D, Result, Tensor};
 
 use super::tag::gather;
 use super::targets::Anchor;
@@ -11,8 +11,9 @@ const EPSILON: f64 = 1e-12;
 /// Logit of what is not to be told from a match: its share is 0, and so is its gradient.
 const LEFT_OUT: f32 = -1e30;
 
-/// Vectors `[m, d]` divided by their norms.
+/// Vectors `[m, d]` divided by their norms, in f32 at least.
 pub(super) fn unit(vectors_md: &Tensor) -> Result<Tensor> {
+    let vectors_md = nn::at_least_single(vectors_md)?;
     let squares_m1 = vectors_md.sqr()?.sum_keepdim(D::Minus1)?;
     vectors_md.broadcast_div(&(squares_m1 + EPSILON)?.sqrt()?)
 }
@@ -45,12 +46,7 @@ pub(super) fn cross_entropy(vectors_md: &Tensor, anchors: &[Anchor], scale: f64)
             left_out[at * others.len() + place(*row)] = LEFT_OUT;
         }
     }
-    // Norms, products and shares in f32 whatever the activations are in.
-    let vectors_md = match vectors_md.dtype() {
-        DType::F64 => vectors_md.clone(),
-        _ => vectors_md.to_dtype(DType::F32)?,
-    };
-    let unit_md = unit(&vectors_md)?;
+    let unit_md = unit(vectors_md)?;
     let (anchors_qd, others_cd) = (gather(&unit_md, &firsts)?, gather(&unit_md, &others)?);
     let logits_qc = (anchors_qd.matmul(&others_cd.t()?.contiguous()?)? * scale)?;
     let logits_qc = match left_out.iter().any(|of| *of < 0.0) {

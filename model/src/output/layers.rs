@@ -74,7 +74,7 @@ impl Outputs {
     /// When a parameter is missing.
     pub fn new(outline: &Outline, encoder: &Config, params: &Params) -> TensorResult<Self> {
         let layers = outline.tasks.iter().map(|task| match &task.output {
-            Output::Embedding { .. } => Ok(Layer::None),
+            output if output.is_vector() => Ok(Layer::None),
             _ if task.is_shared() => MaskedLm::new(params, &task.layer(), encoder).map(Layer::MaskedLm),
             _ => Linear::new(params, &task.layer()).map(Layer::Linear),
         });
@@ -112,7 +112,7 @@ impl Outputs {
     }
 
     /// The logits `[m, c]` of the rows of a task, given the last hidden states: pooled, behind `dropout`, through its layer. Of tokens those of each
-    /// token of the rows, row after row, not pooled; of an embedding the vectors `[m, d]`, without dropout.
+    /// token of the rows, row after row, not pooled; of an embedding or a metric the vectors `[m, d]`, without dropout.
     ///
     /// # Errors
     /// When a row lies outside `x_nd` or there is no such task.

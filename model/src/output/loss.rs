@@ -3,7 +3,7 @@
 use candle_core::{Result, Tensor};
 
 use super::targets::{Anchor, Ends, Group, Targets};
-use super::{Output, RankLoss, in_batch};
+use super::{Output, RankLoss, in_batch, metric};
 use crate::nn::binary_cross_entropy::binary_cross_entropy;
 use crate::nn::cross_entropy::{cross_entropy, weighted_cross_entropy};
 use crate::nn::group_cross_entropy::group_cross_entropy;
@@ -25,6 +25,9 @@ pub(super) fn mean(output: &Output, logits_mc: &Tensor, targets: &Targets) -> Re
         (Output::Rank { loss: RankLoss::Binary }, Targets::Groups(groups)) => binary(logits_mc, groups),
         (Output::Embedding { scale }, Targets::Anchors(anchors)) => {
             in_batch::cross_entropy(logits_mc, anchors, *scale)
+        }
+        (Output::Metric { loss, margin }, Targets::Identities(rows)) => {
+            metric::loss(logits_mc, rows, *loss, *margin)
         }
         (Output::Tag { .. } | Output::Vocabulary { .. }, Targets::Tokens(rows)) => {
             cross_entropy(logits_mc, &rows.concat())
@@ -61,6 +64,9 @@ pub(super) fn sum_of_samples(output: &Output, logits_mc: &Tensor, targets: &Targ
                 total = (total + in_batch::cross_entropy(&vectors_gd, &[alone], *scale)?)?;
             }
             Ok(total)
+        }
+        (Output::Metric { .. }, _) => {
+            candle_core::bail!("rows of a metric are told from each other: one alone has no loss")
         }
         (Output::Tag { .. } | Output::Vocabulary { .. }, Targets::Tokens(rows)) => {
             let mut first = 0;
@@ -150,6 +156,7 @@ mod tests {
                         let alone = Anchor { negatives: anchors[sample].negatives, also_match: vec![] };
                         (alone.rows(), Targets::Anchors(vec![alone]))
                     }
+                    Targets::Identities(_) => panic!("a row alone has no loss"),
                     Targets::Spans(rows) => (rows[sample].tokens, Targets::Spans(vec![rows[sample]])),
                     Targets::Tokens(rows) => {
                         (rows[sample].len(), Targets::Tokens(vec![rows[sample].clone()]))

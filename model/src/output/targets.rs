@@ -31,6 +31,27 @@ impl Anchor {
     }
 }
 
+/// What a row names, among the things that the rows of a metric name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// What it names: rows of one class match.
+    pub class: u32,
+    /// What it may name as well, rising: a row of one of these neither matches it nor is told from it.
+    pub also: Vec<u32>,
+}
+
+impl Identity {
+    fn check(&self, task: &str, row: usize) -> Result<(), Error> {
+        let Self { class, also } = self;
+        if also.is_sorted_by(|a, b| a < b) && !also.contains(class) {
+            return Ok(());
+        }
+        Err(Error::Misfit(format!(
+            "batch of {task}, row {row}: it may also name {also:?}, which must rise without its own {class}"
+        )))
+    }
+}
+
 /// Where in a row an answer stands: its first and its last token, both 0 where it stands nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
@@ -55,6 +76,8 @@ pub enum Targets {
     Groups(Vec<Group>),
     /// The samples of an embedding, one behind the other: each is told from its own negatives and from the other samples' rows but their anchors.
     Anchors(Vec<Anchor>),
+    /// What each row names: rows are told from each other by it.
+    Identities(Vec<Identity>),
     /// Where the answer stands in each row.
     Spans(Vec<Ends>),
     /// The class of each token of each row, or what word of the vocabulary it is; none of tokens that nothing is asked of, such as `[CLS]` and later
@@ -75,6 +98,8 @@ pub struct Batch {
 
 /// What targets of an embedding are.
 const ANCHORS: &str = "anchors with a row that matches";
+/// What targets of a metric are.
+const IDENTITIES: &str = "what each row names";
 /// What targets of spans are.
 const SPANS: &str = "a first and a last token for each row";
 
@@ -92,6 +117,7 @@ impl Targets {
             Targets::Scores(_) => "one score for each row",
             Targets::Groups(_) => "groups of rows with a right one",
             Targets::Anchors(_) => ANCHORS,
+            Targets::Identities(_) => IDENTITIES,
             Targets::Spans(_) => SPANS,
             Targets::Tokens(_) => "a class or none for each token",
         }
@@ -105,6 +131,7 @@ impl Targets {
             Targets::Scores(scores) => scores.len(),
             Targets::Groups(groups) => groups.iter().map(|group| group.rows).sum(),
             Targets::Anchors(anchors) => anchors.iter().map(Anchor::rows).sum(),
+            Targets::Identities(rows) => rows.len(),
             Targets::Spans(rows) => rows.len(),
             Targets::Tokens(rows) => rows.len(),
         }
@@ -170,6 +197,7 @@ impl Targets {
             | Targets::Scores(_)
             | Targets::Groups(_)
             | Targets::Anchors(_)
+            | Targets::Identities(_)
             | Targets::Spans(_) => None,
         }
     }
@@ -188,6 +216,7 @@ impl Targets {
             Output::Score => "one score for each row",
             Output::Rank { .. } => "groups of rows with a right one",
             Output::Embedding { .. } => ANCHORS,
+            Output::Metric { .. } => IDENTITIES,
             Output::Span => SPANS,
             Output::Tag { .. } | Output::Vocabulary { .. } => "a class or none for each token",
         };
@@ -251,6 +280,9 @@ impl Targets {
                 ))),
                 None => Ok(()),
             },
+            Targets::Identities(rows) => {
+                rows.iter().enumerate().try_for_each(|(row, of)| of.check(task, row))
+            }
             // Against the rows, below.
             Targets::Spans(_) => Ok(()),
             Targets::Tokens(rows) => {

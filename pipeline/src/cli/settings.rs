@@ -70,7 +70,7 @@ fn init(name: &str) -> anyhow::Result<Exit> {
 }
 
 /// Presets of published experiments, which name data of their own.
-const EXPERIMENTS: [&str; 8] = [
+const EXPERIMENTS: [&str; 9] = [
     "kg-bert",
     "glue",
     "label-embedding-tables",
@@ -78,6 +78,7 @@ const EXPERIMENTS: [&str; 8] = [
     "ontologies",
     "graft-medquad",
     "umls-graft",
+    "sapbert",
     "mt-clinical-sets",
 ];
 

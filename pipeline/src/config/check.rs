@@ -27,6 +27,7 @@ pub(super) fn check(config: &Config) -> anyhow::Result<()> {
             training.ranges(table)?;
         }
     }
+    config.align.as_ref().map_or(Ok(()), stage::align::Config::ranges)?;
     if let Some(rank) = &config.rank {
         rank.check()?;
     }
@@ -85,6 +86,9 @@ fn together(config: &Config) -> anyhow::Result<()> {
         config.link.is_none() || config.graft.is_none(),
         "[link] compares single encoders, and [graft] makes many: leave [link] out, or link in a config of its own"
     );
+    if let (Some(align), Some(link)) = (&config.align, &config.link) {
+        link.of_aligned(align.pooling)?;
+    }
     if let Some(rank) = &config.rank {
         rank.of_split(&config.split)?;
         anyhow::ensure!(

@@ -31,6 +31,7 @@ pub(super) fn fill(whole: &mut Table) {
         tasks(shards);
     }
     counted(whole);
+    pooled(whole);
     spelt(whole);
     // A comparison searches its masks on a part of their own.
     let mask_search = if whole.contains_key("graft") { 0.1 } else { 0.0 };
@@ -103,6 +104,15 @@ fn spelt(whole: &mut Table) {
     let vocabulary = whole.entry("vocabulary").or_insert_with(|| Toml::Table(Table::new()));
     if let Toml::Table(vocabulary) = vocabulary {
         vocabulary.insert("train".to_owned(), Toml::Table(Table::new()));
+    }
+}
+
+/// Names are linked by vectors pooled as they were aligned.
+fn pooled(whole: &mut Table) {
+    let Some(Toml::Table(align)) = whole.get("align") else { return };
+    let pooling = align.get("pooling").cloned().unwrap_or_else(|| "cls".into());
+    if let Some(Toml::Table(link)) = whole.get_mut("link") {
+        link.entry("pooling").or_insert(pooling);
     }
 }
 

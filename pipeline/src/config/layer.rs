@@ -37,6 +37,7 @@ presets! {
     "ontologies": "ontologies",
     "graft-medquad": "graft-medquad",
     "umls-graft": "umls-graft",
+    "sapbert": "sapbert",
     "glue": "glue",
     "kam-bert": "kam-bert",
     "label-embedding": "label-embedding",

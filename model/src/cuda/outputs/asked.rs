@@ -3,7 +3,7 @@
 use super::super::feed::{At, Feed, number};
 use crate::Error;
 use crate::nn::single;
-use crate::output::{Anchor, Ends, Group, Output, RankLoss, Targets};
+use crate::output::{Anchor, Ends, Group, Identity, Output, PairLoss, RankLoss, Targets};
 
 /// What is asked of the rows of logits.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(super) enum Asked {
     Groups { starts: At, rights: Vec<At>, count: usize },
     /// The match of each anchor among the rows of the batch.
     Anchors(Anchors),
+    /// What each row of a metric names.
+    Metric(Metric),
 }
 
 /// The right row of a group of which nothing is asked, as in `kernels_output.h`.
@@ -34,6 +36,18 @@ pub(super) struct Anchors {
     pub(super) left_rows: At,
     pub(super) count: usize,
     pub(super) scale: f32,
+}
+
+/// Rows of a metric.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Metric {
+    pub(super) classes: At,
+    /// What rows may name as well: where each row's begin, and which.
+    pub(super) also_starts: At,
+    pub(super) also_classes: At,
+    pub(super) loss: PairLoss,
+    /// Infinite where all pairs are trained.
+    pub(super) margin: f32,
 }
 
 impl Asked {
@@ -70,6 +84,10 @@ impl Asked {
             (Output::Embedding { scale }, Targets::Anchors(anchors), _) => {
                 put_anchors(feed, anchors, *scale).map(Asked::Anchors)
             }
+            (Output::Metric { loss, margin }, Targets::Identities(rows), _) => {
+                let margin = margin.map_or(f32::INFINITY, single);
+                put_identities(feed, rows, *loss, margin).map(Asked::Metric)
+            }
             (Output::Rank { loss: RankLoss::Binary }, Targets::Groups(groups), _) => {
                 let of_row = |group: &Group, row| if row == group.right { vec![0] } else { vec![] };
                 let sets: Vec<Vec<u32>> = groups
@@ -89,6 +107,15 @@ impl Asked {
             Asked::Groups { count, rights, .. } => rights.len() * count,
             Asked::Anchors(Anchors { count, .. }) => *count,
             _ => m,
+        }
+    }
+
+    /// Rows that are told from others of m, by their cosines, and whether only hard pairs of them are trained.
+    pub(super) fn anchors(&self, m: usize) -> (usize, bool) {
+        match self {
+            Asked::Anchors(of) => (of.count, false),
+            Asked::Metric(_) => (m, true),
+            _ => (0, false),
         }
     }
 
@@ -130,6 +157,13 @@ fn put_anchors(feed: &mut Feed, anchors: &[Anchor], scale: f64) -> Result<Anchor
     let (left_starts, left_rows) = put_sets(feed, &left.collect::<Result<Vec<_>, Error>>()?)?;
     let (starts, samples) = (feed.put(&starts), feed.put(&samples));
     Ok(Anchors { starts, samples, left_starts, left_rows, count: anchors.len(), scale: single(scale) })
+}
+
+fn put_identities(feed: &mut Feed, rows: &[Identity], loss: PairLoss, margin: f32) -> Result<Metric, Error> {
+    let also: Vec<Vec<u32>> = rows.iter().map(|row| row.also.clone()).collect();
+    let (also_starts, also_classes) = put_sets(feed, &also)?;
+    let classes: Vec<u32> = rows.iter().map(|row| row.class).collect();
+    Ok(Metric { classes: feed.put(&classes), also_starts, also_classes, loss, margin })
 }
 
 fn put_sets(feed: &mut Feed, sets: &[Vec<u32>]) -> Result<(At, At), Error> {

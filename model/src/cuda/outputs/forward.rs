@@ -1,7 +1,7 @@
 //! From hidden states to logits and losses.
 
 use super::super::args::{
-    Address, AnchorBackward, AnchorCrossEntropy, AnchorNorms, Anchors, BinaryCrossEntropy, CrossEntropy,
+    Address, AnchorBackward, AnchorCrossEntropy, Anchors, BinaryCrossEntropy, CrossEntropy,
     GroupCrossEntropy, LossFinish, NormForward, Ring, SquaredError,
 };
 use super::super::feed::Sent;
@@ -10,6 +10,8 @@ use super::super::{Cuda, Launch, args};
 use super::asked::{self, Asked};
 use super::{Fed, Layer, Losses, Memory, Outputs};
 use crate::Error;
+use crate::nn::single;
+use crate::output::PairLoss;
 
 /// Threads that a row of so many classes is worth.
 fn threads(c: usize) -> u32 {
@@ -184,6 +186,7 @@ impl Outputs {
                 }
             }
             Asked::Anchors(anchors) => self.of_anchors(cuda, Sent { fed, base }, of, *anchors, memory)?,
+            Asked::Metric(metric) => self.of_metric(cuda, Sent { fed, base }, of, *metric, memory)?,
         }
         Ok(())
     }
@@ -197,7 +200,7 @@ impl Outputs {
         anchors: asked::Anchors,
         memory: &Memory,
     ) -> Result<(), Error> {
-        let [inverse, cosines, gradients] = memory.anchors;
+        let [inverse, cosines, gradients] = memory.cosines;
         let all = Anchors {
             vectors: memory.logits,
             starts: base.of(anchors.starts),
@@ -214,7 +217,7 @@ impl Outputs {
             scale: anchors.scale,
         };
         let (share, losses) = (base.of(of.scales[0]), memory.losses);
-        cuda.launch_on_numbers("anchor_norms", Launch::of(fed.m.div_ceil(8), 256), &AnchorNorms { of: all })?;
+        self.inverse_norms(cuda, fed, memory)?;
         let args = AnchorCrossEntropy { of: all, share, losses };
         cuda.launch_on_numbers("anchor_cross_entropy", Launch::of(anchors.count, 256), &args)?;
         if !fed.picks.have_gradient() {
@@ -222,5 +225,62 @@ impl Outputs {
         }
         let args = AnchorBackward { of: all, d_vectors: memory.back[0] };
         cuda.launch_on_numbers("anchor_backward", Launch::of(fed.m, 256), &args)
+    }
+
+    /// Of each row's vector 1 over its norm.
+    fn inverse_norms(&self, cuda: &mut Cuda, fed: &Fed, memory: &Memory) -> Result<(), Error> {
+        let args = InverseNorms {
+            x: memory.logits,
+            inverse: memory.cosines[0],
+            m: fed.m as u64,
+            d: self.d as u32,
+            unused: 0,
+        };
+        cuda.launch_on_numbers("inverse_norms", Launch::of(fed.m.div_ceil(8), 256), &args)
+    }
+
+    /// The losses of a metric's rows, and the gradient of its vectors where one is wanted.
+    fn of_metric(
+        &self,
+        cuda: &mut Cuda,
+        Sent { fed, base }: Sent<'_, Fed>,
+        of: &Losses,
+        metric: asked::Metric,
+        memory: &Memory,
+    ) -> Result<(), Error> {
+        let [inverse, cosines, gradients] = memory.cosines;
+        let [bounds, counts] = memory.hard;
+        let (loss, [alpha, beta, turn]) = match metric.loss {
+            PairLoss::MultiSimilarity { alpha, beta, base } => (0, [alpha, beta, base].map(single)),
+            PairLoss::InfoNce { temperature } => (1, [temperature, 0.0, 0.0].map(single)),
+        };
+        let all = Metric {
+            vectors: memory.logits,
+            classes: base.of(metric.classes),
+            also_starts: base.of(metric.also_starts),
+            also_classes: base.of(metric.also_classes),
+            inverse,
+            cosines,
+            gradients,
+            bounds,
+            counts,
+            m: fed.m as u64,
+            d: self.d as u32,
+            loss,
+            margin: metric.margin,
+            alpha,
+            beta,
+            base: turn,
+        };
+        self.inverse_norms(cuda, fed, memory)?;
+        let each = Launch::of(fed.m, 256);
+        cuda.launch_on_numbers("metric_pairs", each, &MetricPairs { of: all })?;
+        let (share, losses) = (base.of(of.scales[0]), memory.losses);
+        cuda.launch("metric_loss", each, &MetricLoss { of: all, share, losses })?;
+        if !fed.picks.have_gradient() {
+            return Ok(());
+        }
+        let args = MetricBackward { of: all, d_vectors: memory.back[0] };
+        cuda.launch_on_numbers("metric_backward", each, &args)
     }
 }

@@ -23,10 +23,11 @@ use crate::head::mask::Mask;
 use crate::optim::adamw::Missing;
 use crate::optim::bert::{self, Kind};
 use crate::optim::schedule::ReferencePace;
-use crate::output::{Anchor, Batch, Group, Outline, Output, RankLoss, Targets, Task};
+use crate::output::{Anchor, Batch, Group, Identity, Outline, Output, PairLoss, RankLoss, Targets, Task};
 use crate::predict::Predictor;
 
-pub(crate) const TASKS: [&str; 7] = ["one", "any", "score", "rank", "pairs", "tags", "near"];
+pub(crate) const TASKS: [&str; 9] =
+    ["one", "any", "score", "rank", "pairs", "tags", "near", "alike", "contrast"];
 
 pub(crate) fn setup() -> Setup {
     let mut encoder = tiny();
@@ -39,6 +40,11 @@ pub(crate) fn setup() -> Setup {
         Output::Rank { loss: RankLoss::Binary },
         Output::Tag { classes: 4 },
         Output::Embedding { scale: 5.0 },
+        Output::Metric {
+            loss: PairLoss::MultiSimilarity { alpha: 1.0, beta: 5.0, base: 0.5 },
+            margin: Some(0.2),
+        },
+        Output::Metric { loss: PairLoss::InfoNce { temperature: 0.5 }, margin: None },
     ];
     let task = |(name, output): (&str, Output)| Task { name: name.to_owned(), output, alpha: 1.0 };
     Setup {
@@ -92,6 +98,12 @@ fn anchors() -> Vec<Anchor> {
     vec![of(1, &[6]), of(0, &[]), of(1, &[])]
 }
 
+/// What each word names: every fifth may name what the next class's words do.
+fn identities(words: &[u32]) -> Vec<Identity> {
+    let may = |word: u32| if word.is_multiple_of(5) { vec![(word + 1) % 3] } else { vec![] };
+    words.iter().map(|&word| Identity { class: word % 3, also: may(word) }).collect()
+}
+
 /// A batch of each task.
 pub(crate) fn batches(seed: u64) -> Vec<Batch> {
     let words = words(seed);
@@ -107,6 +119,8 @@ pub(crate) fn batches(seed: u64) -> Vec<Batch> {
         Targets::Groups(groups.to_vec()),
         Targets::Tokens(tags(&words)),
         Targets::Anchors(anchors()),
+        Targets::Identities(identities(&words)),
+        Targets::Identities(identities(&words)),
     ];
     (0..).zip(targets).map(|(task, targets)| Batch { task, rows: rows(seed), targets }).collect()
 }
@@ -132,7 +146,7 @@ fn it_learns_every_kind_of_output_together() {
         let [first, last] = [0, 299].map(|i: usize| records[i].tasks[task]);
         assert!(last.loss < first.loss * 0.5, "{task}: from {first:?} to {last:?}");
     }
-    assert_eq!((records[0].rows, records[0].tasks["rank"].samples), (56, 3));
+    assert_eq!((records[0].rows, records[0].tasks["rank"].samples), (72, 3));
     let sum: f64 = records[0].tasks.values().map(|task| task.loss).sum();
     assert!((sum - records[0].loss).abs() < 1e-4);
     // What was learned is what is said: of tags a row of numbers for each token.

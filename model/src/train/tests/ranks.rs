@@ -33,7 +33,9 @@ fn share(batch: &Batch, rank: usize, world: usize) -> Option<Batch> {
         Targets::Scores(scores) => {
             (Targets::Scores(scores[taken.clone()].to_vec()), taken.start, taken.len())
         }
-        Targets::Anchors(_) => panic!("each rank has its own rows to tell a match from"),
+        Targets::Anchors(_) | Targets::Identities(_) => {
+            panic!("each rank has its own rows to tell a match from")
+        }
         Targets::Spans(rows) => (Targets::Spans(rows[taken.clone()].to_vec()), taken.start, taken.len()),
         Targets::Tokens(rows) => (Targets::Tokens(rows[taken.clone()].to_vec()), taken.start, taken.len()),
     };

@@ -276,7 +276,7 @@ impl Facts {
 }
 
 impl Row {
-    /// The variants of KIMERA's table 1, with the masks that they have there.
+    /// The variants of KIMERA's table 1, with the masks that they have there, and the one of synonyms.
     #[must_use]
     pub fn kimera() -> Vec<Self> {
         let rows = [
@@ -287,6 +287,7 @@ impl Row {
             ("hard", "hard mask", Some("hard")),
             ("soft", "soft mask", Some("soft")),
             ("forward", "hard mask, b+f", Some("hard")),
+            ("synonyms", "synonyms, hard mask", Some("hard")),
         ];
         let row = |(name, title, mask): (&str, &str, Option<&str>)| Row {
             name: name.to_owned(),

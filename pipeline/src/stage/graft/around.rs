@@ -9,6 +9,7 @@ use super::best::Candidates;
 use super::group::Group;
 use super::{Row, mask, pruned, settings};
 use crate::engine::stage::Stage;
+use crate::stage::align;
 use crate::stage::benchmark as tried;
 use crate::stage::compute::Compute;
 use crate::stage::encoder::Base;
@@ -41,6 +42,8 @@ pub(crate) struct Around<'a> {
     pub own_masks: &'a [String],
     /// The table `[retrain]` and what it is made from, if there is one.
     pub retraining: Option<(&'a retrain::Config, From)>,
+    /// The table `[align]` and what it is made from, if there is one.
+    pub aligning: Option<(&'a align::Config, align::From)>,
     /// What makes the shards, if the config has a graph.
     pub shards: Option<&'a Shards>,
     /// What everything begins with.

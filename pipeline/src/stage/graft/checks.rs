@@ -96,6 +96,30 @@ impl Config {
         Ok(())
     }
 
+    /// Whether the table `[align]` and the row of it go together.
+    fn check_aligning(&self, around: &Around<'_>) -> anyhow::Result<()> {
+        let Some((align, _)) = &around.aligning else {
+            anyhow::ensure!(
+                !self.rows.contains(&Row::Synonyms),
+                "graft.rows has `synonyms`, which is aligned by the graph's synonyms: add the table [align]"
+            );
+            return Ok(());
+        };
+        anyhow::ensure!(
+            self.rows.contains(&Row::Synonyms),
+            "[align] is for the row `synonyms`, which graft.rows has not: add it, or leave [align] out"
+        );
+        anyhow::ensure!(
+            align.heads.is_none() && align.from.is_none(),
+            "[graft] says how row `synonyms` is masked and what it begins with: leave align.heads and align.from out"
+        );
+        anyhow::ensure!(
+            self.retrain_search.is_none(),
+            "graft.retrain_search searches settings of [retrain], and row `synonyms` has those of [align]: leave one of them out"
+        );
+        Ok(())
+    }
+
     /// Whether the rows can be made, and their masks searched.
     fn check_rows(&self, around: &Around<'_>) -> anyhow::Result<()> {
         anyhow::ensure!(
@@ -109,10 +133,11 @@ impl Config {
                 "graft.rows has `{name}` twice: leave one out"
             );
             anyhow::ensure!(
-                row.mode().is_none() || around.retraining.is_some(),
+                row.mode().is_none() || *row == Row::Synonyms || around.retraining.is_some(),
                 "graft.rows has `{name}`, which is retrained on the graph: add the table [retrain]"
             );
         }
+        self.check_aligning(around)?;
         anyhow::ensure!(
             self.retrain_search.is_none() || self.rows.iter().any(|row| row.mode().is_some()),
             "graft.retrain_search is given, but no row of graft.rows is retrained: leave it out"

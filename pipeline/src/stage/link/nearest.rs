@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use model::eval::cosine::{dot, unit};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use anyhow::Context as _;
+use model::eval::cosine::dot;
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
 /// How many entities are found.
 pub(super) const BEST: usize = 5;
@@ -40,8 +41,10 @@ impl Names {
         self.texts.len()
     }
 
-    pub(super) fn texts(&self) -> Vec<&str> {
-        self.texts.iter().map(String::as_str).collect()
+    /// The texts in blocks of this many, each with the place of its first.
+    pub(super) fn blocks(&self, size: usize) -> impl Iterator<Item = (usize, Vec<&str>)> {
+        let blocks = self.texts.chunks(size).enumerate();
+        blocks.map(move |(number, block)| (number * size, block.iter().map(String::as_str).collect()))
     }
 
     /// The entities that have the very name, in the order of their keys.
@@ -55,51 +58,52 @@ fn fold(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// Names with their vectors.
+/// Of each mention the entities with the nearest names, the nearest first, each with the cosine of its nearest name; of equal ones the first by key.
+pub(super) type Found = Vec<Vec<(u32, f32)>>;
+
+/// Mentions, with the entities whose names were nearest among those that were looked at: these may be many more than there is memory for vectors of.
 #[derive(Debug)]
-pub(super) struct Nearest<'n> {
-    names: &'n Names,
-    width: usize,
-    /// Of length 1, one behind the other.
-    vectors: Vec<f32>,
+pub(super) struct Nearest {
+    /// Of length 1.
+    mentions: Vec<Vec<f32>>,
+    best: Found,
 }
 
-impl<'n> Nearest<'n> {
-    /// `vectors` are those of the names' texts.
-    ///
-    /// # Errors
-    /// When there are others.
-    pub(super) fn new(names: &'n Names, vectors: Vec<Vec<f32>>) -> anyhow::Result<Self> {
-        anyhow::ensure!(
-            vectors.len() == names.len(),
-            "{} names have {} vectors; report it",
-            names.len(),
-            vectors.len()
-        );
-        let width = vectors.first().map_or(0, Vec::len);
-        let mut all = Vec::with_capacity(width * vectors.len());
-        for mut vector in vectors {
-            unit(&mut vector);
-            all.append(&mut vector);
-        }
-        Ok(Self { names, width, vectors: all })
+impl Nearest {
+    /// Before any name is looked at; `mentions` are their vectors, of length 1.
+    pub(super) fn new(mentions: Vec<Vec<f32>>) -> Self {
+        Self { best: vec![vec![]; mentions.len()], mentions }
     }
 
-    /// For each vector the entities with the nearest names, the nearest first, each with the cosine of its nearest name; of equal ones the first by key.
-    pub(super) fn entities(&self, vectors: Vec<Vec<f32>>) -> Vec<Vec<(u32, f32)>> {
-        let nearest = |mut vector: Vec<f32>| {
-            unit(&mut vector);
-            let mut best: Vec<(u32, f32)> = Vec::with_capacity(BEST + 1);
-            for (name, entities) in self.vectors.chunks_exact(self.width.max(1)).zip(&self.names.entities) {
-                let score = dot(name, &vector);
+    /// Compares all mentions with the names from `first` on that have these vectors, of length 1.
+    ///
+    /// # Errors
+    /// When there are more vectors than names.
+    pub(super) fn look_at(
+        &mut self,
+        names: &Names,
+        first: usize,
+        vectors: &[Vec<f32>],
+    ) -> anyhow::Result<()> {
+        let entities = names.entities.get(first..first + vectors.len());
+        let entities = entities.with_context(|| {
+            format!("{} vectors of names from {first} of {} on; report it", vectors.len(), names.len())
+        })?;
+        self.best.par_iter_mut().zip(&self.mentions).for_each(|(best, mention)| {
+            for (name, entities) in vectors.iter().zip(entities) {
+                let score = dot(name, mention);
                 if best.len() == BEST && best.last().is_some_and(|worst| score < worst.1) {
                     continue;
                 }
-                entities.iter().for_each(|&entity| offer(&mut best, entity, score));
+                entities.iter().for_each(|&entity| offer(best, entity, score));
             }
-            best
-        };
-        vectors.into_par_iter().map(nearest).collect()
+        });
+        Ok(())
+    }
+
+    /// What was found of each mention.
+    pub(super) fn found(self) -> Found {
+        self.best
     }
 }
 
@@ -146,10 +150,22 @@ mod tests {
             };
             (0..3).map(|at| value(rng.branch(number).uniform(at))).collect()
         };
-        let vectors: Vec<Vec<f32>> = (0..250).map(vector).collect();
-        let nearest = Nearest::new(&names, vectors.clone()).unwrap();
-        let asked: Vec<Vec<f32>> = (1_000..1_050).map(vector).collect();
-        for (asked, found) in asked.iter().zip(nearest.entities(asked.clone())) {
+        let unit = |mut vector: Vec<f32>| {
+            model::eval::cosine::unit(&mut vector);
+            vector
+        };
+        let vectors: Vec<Vec<f32>> = (0..250).map(|number| unit(vector(number))).collect();
+        let asked: Vec<Vec<f32>> = (1_000..1_050).map(|number| unit(vector(number))).collect();
+        let of_blocks = |size: usize| {
+            let mut nearest = Nearest::new(asked.clone());
+            for (first, texts) in names.blocks(size) {
+                nearest.look_at(&names, first, &vectors[first..first + texts.len()]).unwrap();
+            }
+            nearest.found()
+        };
+        let whole = of_blocks(250);
+        assert_eq!((of_blocks(7), of_blocks(1)), (whole.clone(), whole.clone()));
+        for (asked, found) in asked.iter().zip(whole) {
             let length = |v: &[f32]| v.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
             let mut best: HashMap<u32, f32> = HashMap::new();
             for (vector, entities) in vectors.iter().zip(&names.entities) {
@@ -168,7 +184,7 @@ mod tests {
             }
             assert!(found.windows(2).all(|pair| pair[0].1 > pair[1].1 || pair[0].0 < pair[1].0));
         }
-        assert!(Nearest::new(&names, vec![]).is_err());
+        assert!(Nearest::new(asked).look_at(&names, 249, &vectors[..2]).is_err());
     }
 
     #[test]

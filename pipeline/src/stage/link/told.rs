@@ -7,8 +7,9 @@ use kg::table::Graph;
 use model::eval::interval::{Bootstrap, Method, bootstrap};
 use serde_json::{Map, Value, json};
 
+use super::config::{Config, Set};
 use super::nearest::BEST;
-use super::{Asked, Config, Left};
+use super::{Asked, Left};
 
 /// How intervals are drawn.
 const INTERVALS: Bootstrap =
@@ -51,7 +52,7 @@ pub(super) struct Measured {
 
 impl Measured {
     pub(super) fn new(sets: &[(Vec<Asked>, Left)], config: &Config) -> Self {
-        let of = |((asked, left), set): (&(Vec<Asked>, Left), &super::Set)| {
+        let of = |((asked, left), set): (&(Vec<Asked>, Left), &Set)| {
             (set.texts.name.clone(), json!({"mentions": asked.len(), "left_out": left}))
         };
         Self { sets: sets.iter().zip(&config.sets).map(of).collect(), cut: Map::new() }

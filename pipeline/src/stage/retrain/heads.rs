@@ -45,21 +45,22 @@ pub(crate) enum Source {
 }
 
 impl Config {
-    /// Where the mask is, if the mode uses one.
+    /// Where the mask is, if the mode uses one; `table` is that of the training.
     ///
     /// # Errors
     /// When the mode needs a mask and there is none, or the other way round.
-    pub(crate) fn source(&self, places: &Places<'_>) -> anyhow::Result<Option<Source>> {
+    pub(crate) fn source(&self, table: &str, places: &Places<'_>) -> anyhow::Result<Option<Source>> {
         let mode = self.mode.name();
         anyhow::ensure!(
             self.mask.is_some() || !self.mode.needs_mask(),
-            "retrain.heads.mode = \"{mode}\" needs a head mask: name its file in retrain.heads.mask, or use the mode none"
+            "{table}.heads.mode = \"{mode}\" needs a head mask: name its file in {table}.heads.mask, or use the mode none"
         );
         anyhow::ensure!(
             self.mask.is_none() || self.mode.needs_mask(),
-            "retrain.heads.mode = \"{mode}\" uses no head mask: leave retrain.heads.mask out, or use the mode hard, soft or forward"
+            "{table}.heads.mode = \"{mode}\" uses no head mask: leave {table}.heads.mask out, or use the mode hard, soft or forward"
         );
-        let place = self.mask.as_ref().map(|mask| mask.place("retrain.heads.mask", places)).transpose()?;
+        let key = format!("{table}.heads.mask");
+        let place = self.mask.as_ref().map(|mask| mask.place(&key, places)).transpose()?;
         Ok(place.map(Source::File))
     }
 }
@@ -87,9 +88,7 @@ impl Source {
     /// When it cannot be read.
     pub(crate) fn read(&self, context: &Context) -> anyhow::Result<Mask> {
         match self {
-            Source::File(place) => {
-                Mask::read(&place.path(context)?).context("the head mask of retrain.heads.mask")
-            }
+            Source::File(place) => Mask::read(&place.path(context)?).context("the head mask"),
             Source::Stage(name) => Ok(Mask::read(&context.artifact(name)?.join(MASK))?),
         }
     }
@@ -97,7 +96,7 @@ impl Source {
 
 /// What the trainer is to do with a mask.
 #[must_use]
-pub(super) fn heads(config: Option<&Config>) -> Heads {
+pub(in crate::stage) fn heads(config: Option<&Config>) -> Heads {
     config.map_or(Heads::OPEN, |config| {
         let Config { mode, shared, soft_on, .. } = *config;
         Heads { mode, shared, soft_on }

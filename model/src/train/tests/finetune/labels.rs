@@ -131,7 +131,7 @@ fn labels_that_no_task_can_have_are_errors() {
     let found = text(|of| of.outline.tasks[0].output = Output::Score);
     assert!(found.contains("one task with the output one_class"), "{found}");
     let found = text(|of| of.outline.tasks = setup().outline.tasks);
-    assert!(found.contains("labels is there, for 7 tasks"), "{found}");
+    assert!(found.contains("labels is there, for 9 tasks"), "{found}");
     let found = text(|of| of.outline.labels = Some(LabelAttention { mode: Mode::Paper, lambda: -1.0 }));
     assert!(found.contains("labels.lambda is -1, expected 0 or above"), "{found}");
     let found = text(|of| of.outline.tasks[0].name = "label_attention".to_owned());

@@ -27,6 +27,14 @@ fn anchors_that_do_not_fit_are_named() {
             "{found}"
         );
     }
+    let named = |also: &[u32]| {
+        let rows = vec![Identity { class: 1, also: also.to_vec() }; 8];
+        Targets::Identities(rows)
+    };
+    for also in [&[2, 0][..], &[1], &[2, 2]] {
+        let found = text(7, named(also));
+        assert!(found.contains("batch of alike, row 0: it may also name ["), "{found}");
+    }
     let few = text(6, Targets::Anchors(vec![Anchor { negatives: 1, also_match: vec![] }]));
     assert!(few.contains("8 rows but anchors with a row that matches for 3"), "{few}");
 }
@@ -77,7 +85,7 @@ fn batches_that_do_not_fit_are_named_and_move_nothing() {
     let mut step = |batches: &[Batch]| trainer.step(0, batches).unwrap_err().to_string();
     let one = batches(1)[0].clone();
     assert!(step(&[one.clone(), one.clone()]).contains("two batches of one"));
-    assert!(step(&[Batch { task: 7, ..one.clone() }]).contains("no task number 7 (from 0), only 7"));
+    assert!(step(&[Batch { task: 9, ..one.clone() }]).contains("no task number 9 (from 0), only 9"));
     assert!(
         step(&[Batch { rows: Rows::default(), targets: Targets::Classes(vec![]), ..one }])
             .contains("it has no row")

@@ -1,0 +1,204 @@
+//! The table `[align]`.
+
+use model::encoder::pool::Pooling;
+use model::optim::adamw::AdamWConfig;
+use model::optim::bert;
+use model::optim::schedule::Decay;
+use model::output::PairLoss;
+use model::range::{CLIP, DISTANCE, DROPOUT, RATE};
+use serde::{Deserialize, Serialize};
+use text::ner::filters::Types;
+
+use crate::config::range::{MANY, inside, number, whole};
+use crate::stage::LONGEST;
+use crate::stage::finetune::begin::From;
+use crate::stage::retrain::heads;
+
+/// Trains an encoder so that names of one entity have near vectors, and names of others do not (SapBERT: Liu et al. 2021).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// The encoder to begin with: `encoder` as it is, `pretrain`, `retrain`. Left out, the last one trained.
+    #[serde(skip_serializing)]
+    pub from: Option<From>,
+    /// Seed of the pairs that are drawn, of their order and of dropout.
+    ///
+    /// Source: ours: any number would do.
+    pub seed: u64,
+    /// Semantic types of the entities whose names are learnt, by code or name; left out, of all.
+    ///
+    /// Source: Liu et al. 2021: all of UMLS.
+    pub types: Types,
+    /// Most pairs of one entity's names; of more, so many are drawn.
+    ///
+    /// Source: SapBERT, `training_data/generate_pretraining_data.ipynb`: 50.
+    pub pairs_per_entity: usize,
+    /// Pairs of names for each step: each name is compared with all others of the batch.
+    ///
+    /// Source: SapBERT, `train/pretrain.sh`: 256.
+    pub batch: usize,
+    /// Times that every pair is shown.
+    ///
+    /// Source: SapBERT, `train/pretrain.sh`: 1.
+    pub epochs: u64,
+    /// Upper limit on steps; left out, all epochs are trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u64>,
+    /// How the tokens of a name become one vector: `cls`, `mean` or `max`. `link.pooling` follows it.
+    ///
+    /// Source: SapBERT, `train/pretrain.sh`: `cls`.
+    pub pooling: Pooling,
+    /// Maximum tokens of a name, `[CLS]` and `[SEP]` included, from 6; longer ones are cut and counted (`cut`).
+    ///
+    /// Source: SapBERT, `train/pretrain.sh`: 25.
+    pub max_tokens: usize,
+    /// The loss over the cosines of a batch's names.
+    ///
+    /// Source: SapBERT, `train/pretrain.sh`: `multi_similarity`.
+    pub loss: PairLoss,
+    /// Whether of all pairs in a batch only hard ones are trained, by triplets whose negative is nearer than their positive, or farther by at most this distance, from 0 to 2, or
+    /// `"all"`.
+    ///
+    /// Source: SapBERT, `train/pretrain.sh`: 0.2.
+    pub margin: Margin,
+    /// Steps between training states, from which an interrupted run resumes and which `--restart` removes.
+    ///
+    /// Source: ours: minutes of work at most are lost.
+    pub checkpoint_every: u64,
+    /// Batches whose gradients are averaged for a step of the optimiser (gradient accumulation); names are compared within a batch. Up to 1,000,000.
+    ///
+    /// Source: ours: a batch is a step, since a larger one has more to compare.
+    pub accumulate: u64,
+    /// Peak learning rate, from 1e-12 to 1000.
+    ///
+    /// Source: SapBERT, `train/pretrain.sh`: 2e-5.
+    pub learning_rate: f64,
+    /// Steps over which the learning rate rises linearly to its peak.
+    ///
+    /// Source: SapBERT, `train/train.py`: none.
+    pub warmup_steps: u64,
+    /// What the learning rate does after `warmup_steps`.
+    ///
+    /// Source: SapBERT, `train/train.py`: constant.
+    pub schedule: Decay,
+    /// AdamW's constants.
+    pub adamw: AdamWConfig,
+    /// An optimiser in place of AdamW; left out, AdamW with the constants of `adamw`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimiser: Option<bert::Config>,
+    /// Maximum global gradient norm, at least 1e-12; a high value disables clipping.
+    ///
+    /// Source: ours: 1, as in BERT's `optimization.py`; SapBERT's `train/train.py` does not clip.
+    pub clip_norm: f64,
+    /// Dropout of hidden states while training, from 0 to 0.95; left out, the encoder's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden_dropout: Option<f64>,
+    /// Dropout of attention probabilities while training, from 0 to 0.95; left out, the encoder's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attention_dropout: Option<f64>,
+    /// Name prefixes of parameters to freeze, such as `embeddings.`.
+    ///
+    /// Source: SapBERT, `train/train.py`: nothing is frozen.
+    pub frozen: Vec<String>,
+    /// How a head mask is applied, as in `[retrain.heads]`; left out, every head is trained. Not with `[graft]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heads: Option<heads::Config>,
+}
+
+/// Which pairs of a batch are trained.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Margin {
+    /// Those of triplets within so much.
+    Within(f64),
+    /// All of them.
+    Every(Every),
+}
+
+/// The word for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Every {
+    /// All pairs.
+    All,
+}
+
+impl Margin {
+    /// The distance, if there is one.
+    #[must_use]
+    pub(crate) fn within(self) -> Option<f64> {
+        match self {
+            Margin::Within(distance) => Some(distance),
+            Margin::Every(Every::All) => None,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            from: None,
+            seed: 1,
+            types: Types::default(),
+            pairs_per_entity: 50,
+            batch: 256,
+            epochs: 1,
+            max_steps: None,
+            pooling: Pooling::Cls,
+            max_tokens: 25,
+            loss: PairLoss::default(),
+            margin: Margin::Within(0.2),
+            checkpoint_every: 200,
+            accumulate: 1,
+            learning_rate: 2e-5,
+            warmup_steps: 0,
+            schedule: Decay::Constant,
+            adamw: AdamWConfig::default(),
+            optimiser: None,
+            clip_norm: 1.0,
+            hidden_dropout: None,
+            attention_dropout: None,
+            frozen: Vec::new(),
+            heads: None,
+        }
+    }
+}
+
+impl Config {
+    /// Refuses settings outside their ranges.
+    ///
+    /// # Errors
+    /// Names the first.
+    pub(crate) fn ranges(&self) -> anyhow::Result<()> {
+        let counts = [
+            ("pairs_per_entity", self.pairs_per_entity as u64, 1..=MANY),
+            // A name alone has nothing to be told from.
+            ("batch", self.batch as u64, 2..=MANY),
+            ("epochs", self.epochs, 1..=MANY),
+            ("max_steps", self.max_steps.unwrap_or(1), 1..=u64::MAX),
+            ("max_tokens", self.max_tokens as u64, 6..=LONGEST),
+            ("checkpoint_every", self.checkpoint_every, 1..=u64::MAX),
+            ("accumulate", self.accumulate, 1..=MANY),
+        ];
+        for (key, value, range) in counts {
+            whole(format!("align.{key}"), value, range)?;
+        }
+        anyhow::ensure!(
+            matches!(self.pooling, Pooling::Cls | Pooling::Mean | Pooling::Max),
+            "align.pooling is {:?}, expected \"cls\", \"mean\" or \"max\"",
+            self.pooling.name()
+        );
+        anyhow::ensure!(
+            !self.frozen.iter().any(|name| name.trim().is_empty()),
+            "align.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
+        );
+        inside("align.loss", self.loss.check())?;
+        inside("align", self.adamw.check())?;
+        inside("align", self.optimiser.as_ref().map_or(Ok(()), bert::Config::check))?;
+        number("align.margin", self.margin.within().unwrap_or(0.0), &DISTANCE)?;
+        number("align.hidden_dropout", self.hidden_dropout.unwrap_or(0.0), &DROPOUT)?;
+        number("align.attention_dropout", self.attention_dropout.unwrap_or(0.0), &DROPOUT)?;
+        number("align.clip_norm", self.clip_norm, &CLIP)?;
+        number("align.learning_rate", self.learning_rate, &RATE)
+    }
+}

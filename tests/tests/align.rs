@@ -1,0 +1,157 @@
+//! Stage `align`: names of one entity are drawn together, the model is asked, linked by and exported, and a kill costs nothing.
+use std::path::Path;
+
+use base::whole::write_whole;
+use engraft_tests::{Engraft, artifacts, assert_same, json, json_lines};
+
+/// Entities whose two names have no word in common, but for two that share one, and mentions that are each one's second name with a word beside it.
+fn files(folder: &Path) {
+    let pairs = [
+        ("fever", "raised heat"),
+        ("hypertension", "raised blood pressure"),
+        ("jaundice", "icterus"),
+        ("stroke", "brain attack"),
+        ("nosebleed", "nasal bleed"),
+        ("itching", "pruritus"),
+        ("hair loss", "alopecia"),
+        ("gallstones", "cholelithiasis"),
+        ("cold", "coryza"),
+        ("cold agglutinin disease", "cold"),
+    ];
+    let mut graph = "format-version: 1.2\nontology: x\n".to_owned();
+    let mut texts = String::new();
+    for (number, (name, other)) in pairs.iter().enumerate() {
+        graph += &format!(
+            "\n[Term]\nid: MESH:D{number}\nname: {name}\nsynonym: \"{other}\" EXACT []\nsynonym: \"{}\" EXACT []\nis_a: MESH:D0\n",
+            name.to_uppercase()
+        );
+        let mention = format!("severe {other}");
+        texts += &format!(
+            "{number}|t|{mention}\n{number}|a|\n{number}\t0\t{}\t{mention}\tDisease\tD{number}\n\n",
+            mention.len()
+        );
+    }
+    write_whole(&folder.join("graph.obo"), graph.as_bytes()).unwrap();
+    write_whole(&folder.join("texts.PubTator.txt"), texts.as_bytes()).unwrap();
+}
+
+fn config(folder: &Path) -> std::path::PathBuf {
+    files(folder);
+    let config = folder.join("engraft.toml");
+    let text = "version = 5\n[sources.obo]\npath = \"graph.obo\"\n[vocabulary.train]\nsize = 200\nmin_frequency = 1\n\
+        [encoder]\nfrom = \"fresh\"\nhidden_size = 32\nintermediate_size = 64\nnum_hidden_layers = 1\nnum_attention_heads = 2\n\
+        [align]\nbatch = 4\nepochs = 40\npooling = \"mean\"\nlearning_rate = 5e-3\nhidden_dropout = 0.0\nattention_dropout = 0.0\ncheckpoint_every = 20\n\
+        [link]\nof = [\"encoder\", \"align\"]\n[[link.sets]]\nnamespace = \"mesh\"\n\
+        texts = { name = \"set\", paths = [\"texts.PubTator.txt\"], format = { pubtator = { between = \"space\" } } }\n";
+    write_whole(&config, text.as_bytes()).unwrap();
+    config
+}
+
+/// What the ledger says last of the stage.
+fn told(out: &Path) -> serde_json::Value {
+    let lines = json_lines(out.join("ledger.jsonl"));
+    lines.into_iter().rfind(|line| line["stage"] == "align").unwrap()
+}
+
+#[test]
+fn names_of_one_entity_are_drawn_together_and_linked_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, config) = (folder.path().join("out"), config(folder.path()));
+    Engraft::own(&["run", "link"], &config, &out).ok();
+    let facts = told(&out);
+    let names = &facts["facts"]["names"];
+    for (key, count) in [
+        ("names", 30),
+        // No preferred name, which the vocabulary is learnt from, has a z.
+        ("unknown", 1),
+        // Upper case is no other name.
+        ("same_tokens", 10),
+        ("of_several", 1),
+        ("entities", 10),
+        ("with_one_name", 1),
+        ("pairs", 9),
+        ("pairs_left_out", 0),
+        ("cut", 0),
+    ] {
+        assert_eq!(names[key], count, "{key}: {names}");
+    }
+    assert_eq!(facts["facts"]["training"]["steps"], 120);
+    let losses: Vec<f64> = json_lines(out.join("align/metrics.jsonl"))
+        .iter()
+        .map(|line| line["loss"].as_f64().unwrap())
+        .collect();
+    let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+    assert!(mean(&losses[114..]) < 0.5 * mean(&losses[..6]), "{losses:?}");
+    let scores = json(out.join("link/link.json"));
+    let accuracy = |model: &str| scores["sets"]["set"][model]["accuracy_1"]["value"].as_f64().unwrap();
+    assert!(accuracy("align") >= accuracy("encoder"), "{scores}");
+    let cosine = |a: &str, b: &str| {
+        let file = folder.path().join("asked.jsonl");
+        let line = serde_json::json!({ "text": a, "pair": b });
+        write_whole(&file, format!("{line}\n").as_bytes()).unwrap();
+        let model = out.join("align/model").display().to_string();
+        let said = Engraft::plain(&["predict", &model, &file.display().to_string()], &out).ok();
+        serde_json::from_str::<serde_json::Value>(said.trim()).unwrap()["score"].as_f64().unwrap()
+    };
+    let near = cosine("jaundice", "icterus");
+    assert!(near > 0.8 && near > cosine("jaundice", "nasal bleed") + 0.3, "{near}");
+    let exported = folder.path().join("sentences");
+    let model = out.join("align/model").display().to_string();
+    let into = exported.display().to_string();
+    Engraft::plain(&["export", &model, "--to", "sentence-transformers", "--into", &into], &out).ok();
+    assert_eq!(json(exported.join("1_Pooling/config.json"))["pooling_mode_mean_tokens"], true);
+}
+
+#[test]
+fn a_kill_costs_no_byte_and_threads_change_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    let [whole, killed] = ["whole", "killed"].map(|name| folder.path().join(name));
+    let align = ["run", "align"];
+    Engraft::own(&align, &config, &whole).env("RAYON_NUM_THREADS", "1").set("align.margin=\"all\"").ok();
+    let run = || Engraft::own(&align, &config, &killed).set("align.margin=\"all\"");
+    let ran = run().kill_at("align:working:9").output();
+    assert_ne!(ran.code(), Some(0), "{}", ran.text());
+    run().ok();
+    assert_same(&artifacts(&whole), &artifacts(&killed), "after a kill");
+}
+
+#[test]
+fn heads_and_losses_are_chosen_by_key_and_what_cannot_be_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, config) = (folder.path().join("out"), config(folder.path()));
+    let mask = folder.path().join("mask.json");
+    let values = serde_json::json!({ "format": "engraft-head-mask", "version": 1, "layers": 1, "heads": 2, "keep": [[1, 0]] });
+    write_whole(&mask, values.to_string().as_bytes()).unwrap();
+    Engraft::own(&["run", "align"], &config, &out)
+        .set("align.loss={ info_nce = {} }")
+        .set("align.epochs=2")
+        .set(&format!(
+            "align.heads={{ mode = \"hard\", shared = \"freeze\", mask = {:?} }}",
+            mask.display().to_string()
+        ))
+        .ok();
+    let frozen = told(&out)["facts"]["frozen"].as_array().unwrap().len();
+    assert!(frozen > 5, "{frozen}");
+    for (set, expected) in [
+        ("align.batch=1", "align.batch is 1, expected"),
+        ("align.margin=3.0", "align.margin is 3, expected from 0 to 2"),
+        ("align.pooling=\"learned_attn\"", "align.pooling is \"learned_attn\", expected"),
+        (
+            "align.loss={ multi_similarity = { base = 2.0 } }",
+            "align.loss.multi_similarity.base is 2, expected from -1 to 1",
+        ),
+        ("align.max_tokens=600", "align.max_tokens is 600, but the encoder has 512 positions"),
+        ("align.from=\"retrain\"", "align.from is \"retrain\", but the config has no table [retrain]"),
+        (
+            "align.heads={ mode = \"hard\" }",
+            "align.heads.mode = \"hard\" needs a head mask: name its file in align.heads.mask",
+        ),
+        ("align.types={ only = [\"T047\"] }", "[align] has nothing to learn: none of 0 entities"),
+        ("link.pooling=\"cls\"", "link.pooling is \"cls\", and align.pooling \"mean\""),
+        ("link.of=[\"align\", \"align\"]", "link.of names align twice"),
+    ] {
+        let ran = Engraft::own(&["run", "link"], &config, &out).set(set).arg("--replace").output();
+        assert!(ran.code() != Some(0) && ran.text().contains(expected), "{set}: {}", ran.text());
+    }
+}
