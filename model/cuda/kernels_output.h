@@ -182,9 +182,6 @@ typedef struct {
   void* d_vectors; /* T [m, d] */
 } AnchorBackward;
 
-/* What a metric's loss is: multi-similarity or InfoNCE. */
-enum : uint32_t { kMultiSimilarity = 0, kInfoNce = 1 };
-
 /* Rows of a metric. Two of one class match; a row that may name another's class, in also_classes[also_starts[i]] to [also_starts[i + 1]], is nothing to it, whichever of the two it
    is; all others do not match. Of an anchor's pairs only those of hard triplets are trained: positive p if the nearest negative is nearer than p's distance plus margin, negative
    n if its distance is at most the farthest positive's plus margin; distances are sqrt(2 - 2 cosine) (output/metric.rs). */
@@ -200,7 +197,7 @@ typedef struct {
   uint32_t* counts;              /* [m]: positives that are trained */
   uint64_t m;
   uint32_t d;
-  uint32_t loss;
+  uint32_t unused;
   float margin;                  /* infinite: all pairs are trained */
   float alpha;                   /* of InfoNCE its temperature */
   float beta;
@@ -212,7 +209,7 @@ typedef struct {
   Metric of;
 } MetricPairs;
 
-/* metric_loss: losses, whose mean over m is the loss, and the gradients of the cosines; a block an anchor (nn/pair_loss.rs). */
+/* metric_multi_similarity, metric_info_nce: losses, whose mean over m is the loss, and the gradients of the cosines; a block an anchor (nn/pair_loss.rs). */
 typedef struct {
   Metric of;
   const float* share; /* of gradients, for a mean over m */

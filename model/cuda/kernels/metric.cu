@@ -52,7 +52,7 @@ __device__ __forceinline__ Pair trained(const Metric& of, uint32_t anchor, uint3
   return hard ? pair : Pair::kNone;
 }
 
-__device__ float block_max(float v, float* scratch) {
+__device__ __forceinline__ float block_max(float v, float* scratch) {
   v = warp_max(v);
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
   __syncthreads();
@@ -104,7 +104,7 @@ __device__ void metric_pairs(const Metric& of) {
 }
 
 /// log(1 + sum exp(pace (cosine - base))) / |pace| over the pairs that are `wanted`, and its derivatives times `share`.
-__device__ double similarity_side(const Metric& of, Pair wanted, float pace, float share, Peak* scratch) {
+__device__ __forceinline__ double similarity_side(const Metric& of, Pair wanted, float pace, float share, Peak* scratch) {
   const uint32_t anchor = blockIdx.x, m = static_cast<uint32_t>(of.m);
   const float* cosines = of.cosines + anchor * of.m;
   Peak peak = Peak::none();
@@ -123,7 +123,7 @@ __device__ double similarity_side(const Metric& of, Pair wanted, float pace, flo
 }
 
 /// The sum over positives p of log(exp(s_p) + sum exp(s_n)) - s_p, s being cosines over the temperature, and its derivatives times `share`.
-__device__ double contrast(const Metric& of, float share, Peak* scratch, double* sums) {
+__device__ __forceinline__ double contrast(const Metric& of, float share, Peak* scratch, double* sums) {
   const uint32_t anchor = blockIdx.x, m = static_cast<uint32_t>(of.m);
   const float* cosines = of.cosines + anchor * of.m;
   const float inverse = 1.0F / of.alpha, factor = share * inverse;
@@ -153,27 +153,34 @@ __device__ double contrast(const Metric& of, float share, Peak* scratch, double*
   return loss;
 }
 
-__device__ void pair_losses(const MetricLoss& args) {
-  ENGRAFT_SHARED(Peak, scratch, 8);
-  ENGRAFT_SHARED(double, sums, 8);
-  const Metric& of = args.of;
+/// No gradient where nothing is trained.
+__device__ __forceinline__ void clear_untrained(const Metric& of) {
   const uint32_t anchor = blockIdx.x, m = static_cast<uint32_t>(of.m);
   for (uint32_t row = threadIdx.x; row < m; row += blockDim.x) {
     if (trained(of, anchor, row) == Pair::kNone) of.gradients[anchor * of.m + row] = 0.0F;
   }
-  double loss = 0.0;
-  if (of.loss == kMultiSimilarity) {
-    loss = similarity_side(of, Pair::kPositive, -of.alpha, *args.share, scratch);
-    loss += similarity_side(of, Pair::kNegative, of.beta, *args.share, scratch);
-  } else {
-    double count = 0.0;
-    for (uint32_t row = threadIdx.x; row < m; row += blockDim.x) count += static_cast<double>(of.counts[row]);
-    count = block_sum(count, sums);
-    // A mean over positives, of what is a mean over anchors elsewhere.
-    const double each = count > 0.0 ? static_cast<double>(m) / count : 0.0;
-    loss = each * contrast(of, static_cast<float>(each) * *args.share, scratch, sums);
-  }
-  if (threadIdx.x == 0) args.losses[anchor] = loss;
+}
+
+__device__ __forceinline__ void multi_similarity(const MetricLoss& args) {
+  ENGRAFT_SHARED(Peak, scratch, 8);
+  clear_untrained(args.of);
+  double loss = similarity_side(args.of, Pair::kPositive, -args.of.alpha, *args.share, scratch);
+  loss += similarity_side(args.of, Pair::kNegative, args.of.beta, *args.share, scratch);
+  if (threadIdx.x == 0) args.losses[blockIdx.x] = loss;
+}
+
+__device__ __forceinline__ void info_nce(const MetricLoss& args) {
+  ENGRAFT_SHARED(Peak, scratch, 8);
+  ENGRAFT_SHARED(double, sums, 8);
+  clear_untrained(args.of);
+  const uint32_t m = static_cast<uint32_t>(args.of.m);
+  double count = 0.0;
+  for (uint32_t row = threadIdx.x; row < m; row += blockDim.x) count += static_cast<double>(args.of.counts[row]);
+  count = block_sum(count, sums);
+  // A mean over positives, of what is a mean over anchors elsewhere.
+  const double each = count > 0.0 ? static_cast<double>(m) / count : 0.0;
+  const double loss = each * contrast(args.of, static_cast<float>(each) * *args.share, scratch, sums);
+  if (threadIdx.x == 0) args.losses[blockIdx.x] = loss;
 }
 
 template <class T>
@@ -202,7 +209,8 @@ ENGRAFT_KERNEL(inverse_norms_f32, InverseNorms, 256) { inverse_norms<float>(args
 ENGRAFT_KERNEL(inverse_norms_bf16, InverseNorms, 256) { inverse_norms<bf16>(args); }
 ENGRAFT_KERNEL(metric_pairs_f32, MetricPairs, 256) { metric_pairs<float>(args.of); }
 ENGRAFT_KERNEL(metric_pairs_bf16, MetricPairs, 256) { metric_pairs<bf16>(args.of); }
-ENGRAFT_KERNEL(metric_loss, MetricLoss, 256) { pair_losses(args); }
+ENGRAFT_KERNEL(metric_multi_similarity, MetricLoss, 256) { multi_similarity(args); }
+ENGRAFT_KERNEL(metric_info_nce, MetricLoss, 256) { info_nce(args); }
 ENGRAFT_KERNEL(metric_backward_f32, MetricBackward, 256) { metric_backward<float>(args); }
 ENGRAFT_KERNEL(metric_backward_bf16, MetricBackward, 256) { metric_backward<bf16>(args); }
 

@@ -391,11 +391,11 @@ void metric(uint32_t m, uint32_t d, bool similarity, float margin) {
     Buffer<uint32_t> counts(m);
     const auto by = Buffer<float>::of({share});
     Buffer<double> losses(m);
-    const Metric of{bx.get(), bc.get(), bs.get(), ba.get(), inverse.get(), bcos.get(), bg.get(), bounds.get(), counts.get(), uint64_t(m), d, similarity ? kMultiSimilarity : kInfoNce, margin, alpha, beta, base};
+    const Metric of{bx.get(), bc.get(), bs.get(), ba.get(), inverse.get(), bcos.get(), bg.get(), bounds.get(), counts.get(), uint64_t(m), d, 0, margin, alpha, beta, base};
     const std::string suffix = test::suffix<T>();
     test::launch("inverse_norms_" + suffix, dim3(test::blocks(m, 8)), 256, 0, InverseNorms{bx.get(), inverse.get(), uint64_t(m), d, 0});
     test::launch("metric_pairs_" + suffix, dim3(m), 256, 0, MetricPairs{of});
-    test::launch("metric_loss", dim3(m), 256, 0, MetricLoss{of, by.get(), losses.get()});
+    test::launch(similarity ? "metric_multi_similarity" : "metric_info_nce", dim3(m), 256, 0, MetricLoss{of, by.get(), losses.get()});
     test::launch("metric_backward_" + suffix, dim3(m), 256, 0, MetricBackward{of, bdx.get()});
     Ledger ledger(1.0 / m);
     return Outputs{{"loss", {ledger.finish(losses, nullptr, m)[0]}}, {"dx", bdx.numbers()}};

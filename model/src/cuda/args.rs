@@ -188,11 +188,11 @@ args! {
     /// Rows of a metric.
     Metric [] {
         vectors: Address, classes: Address, also_starts: Address, also_classes: Address, inverse: Address,
-        cosines: Address, gradients: Address, bounds: Address, counts: Address, m: u64, d: u32, loss: u32,
+        cosines: Address, gradients: Address, bounds: Address, counts: Address, m: u64, d: u32, unused: u32,
         margin: f32, alpha: f32, beta: f32, base: f32,
     }
     MetricPairs ["metric_pairs_f32"] { of: Metric }
-    MetricLoss ["metric_loss"] { of: Metric, share: Address, losses: Address }
+    MetricLoss ["metric_multi_similarity", "metric_info_nce"] { of: Metric, share: Address, losses: Address }
     MetricBackward ["metric_backward_f32"] { of: Metric, d_vectors: Address }
     Ring [] { numbers: Address, slot: Address, width: u32, unused: u32 }
     LossFinish ["loss_finish"] {

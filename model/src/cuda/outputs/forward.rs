@@ -2,7 +2,8 @@
 
 use super::super::args::{
     Address, AnchorBackward, AnchorCrossEntropy, Anchors, BinaryCrossEntropy, CrossEntropy,
-    GroupCrossEntropy, LossFinish, NormForward, Ring, SquaredError,
+    GroupCrossEntropy, InverseNorms, LossFinish, Metric, MetricBackward, MetricLoss, MetricPairs,
+    NormForward, Ring, SquaredError,
 };
 use super::super::feed::Sent;
 use super::super::product::{Matrices, Sizes};
@@ -250,9 +251,11 @@ impl Outputs {
     ) -> Result<(), Error> {
         let [inverse, cosines, gradients] = memory.cosines;
         let [bounds, counts] = memory.hard;
-        let (loss, [alpha, beta, turn]) = match metric.loss {
-            PairLoss::MultiSimilarity { alpha, beta, base } => (0, [alpha, beta, base].map(single)),
-            PairLoss::InfoNce { temperature } => (1, [temperature, 0.0, 0.0].map(single)),
+        let (kernel, [alpha, beta, turn]) = match metric.loss {
+            PairLoss::MultiSimilarity { alpha, beta, base } => {
+                ("metric_multi_similarity", [alpha, beta, base].map(single))
+            }
+            PairLoss::InfoNce { temperature } => ("metric_info_nce", [temperature, 0.0, 0.0].map(single)),
         };
         let all = Metric {
             vectors: memory.logits,
@@ -266,7 +269,7 @@ impl Outputs {
             counts,
             m: fed.m as u64,
             d: self.d as u32,
-            loss,
+            unused: 0,
             margin: metric.margin,
             alpha,
             beta,
@@ -276,7 +279,7 @@ impl Outputs {
         let each = Launch::of(fed.m, 256);
         cuda.launch_on_numbers("metric_pairs", each, &MetricPairs { of: all })?;
         let (share, losses) = (base.of(of.scales[0]), memory.losses);
-        cuda.launch("metric_loss", each, &MetricLoss { of: all, share, losses })?;
+        cuda.launch(kernel, each, &MetricLoss { of: all, share, losses })?;
         if !fed.picks.have_gradient() {
             return Ok(());
         }
