@@ -20,6 +20,7 @@ from transformers import AutoModel, AutoTokenizer
 
 def pairs_of(names, tokenizer):
     """Pairs of names of an entity that differ in their tokens, 50 of an entity at most."""
+    random.seed(1)
     by_entity = {}
     for text, entities in names.values():
         for entity in entities:

@@ -76,6 +76,9 @@ fn names_of_one_entity_are_drawn_together_and_linked_by() {
         assert_eq!(names[key], count, "{key}: {names}");
     }
     assert_eq!(facts["facts"]["training"]["steps"], 120);
+    // In the end all are told apart.
+    let without = facts["facts"]["steps_without_hard_pairs"].as_u64().unwrap();
+    assert!(without > 0 && without < 60, "{without}");
     let losses: Vec<f64> = json_lines(out.join("align/metrics.jsonl"))
         .iter()
         .map(|line| line["loss"].as_f64().unwrap())
@@ -107,12 +110,16 @@ fn a_kill_costs_no_byte_and_threads_change_none() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path());
     let [whole, killed] = ["whole", "killed"].map(|name| folder.path().join(name));
-    let align = ["run", "align"];
-    Engraft::own(&align, &config, &whole).env("RAYON_NUM_THREADS", "1").set("align.margin=\"all\"").ok();
-    let run = || Engraft::own(&align, &config, &killed).set("align.margin=\"all\"");
-    let ran = run().kill_at("align:working:9").output();
+    // Steps of two batches over epochs of three.
+    let run = |out: &Path| {
+        let engraft = Engraft::own(&["run", "align"], &config, out).set("align.accumulate=2");
+        engraft.set("align.epochs=30").set("align.checkpoint_every=2").set("align.margin=\"all\"")
+    };
+    run(&whole).env("RAYON_NUM_THREADS", "1").ok();
+    let ran = run(&killed).kill_at("align:working:40").output();
     assert_ne!(ran.code(), Some(0), "{}", ran.text());
-    run().ok();
+    let again = run(&killed).output();
+    assert!(again.code() == Some(0) && again.text().contains("resumes after step "), "{}", again.text());
     assert_same(&artifacts(&whole), &artifacts(&killed), "after a kill");
 }
 
@@ -131,10 +138,17 @@ fn heads_and_losses_are_chosen_by_key_and_what_cannot_be_is_refused_by_name() {
             mask.display().to_string()
         ))
         .ok();
-    let frozen = told(&out)["facts"]["frozen"].as_array().unwrap().len();
-    assert!(frozen > 5, "{frozen}");
+    let frozen = std::fs::read_to_string(out.join("align/frozen.json")).unwrap();
+    assert!(
+        frozen.contains("the head mask keeps heads 0 (from 0)") && frozen.contains("embeddings."),
+        "{frozen}"
+    );
     for (set, expected) in [
         ("align.batch=1", "align.batch is 1, expected"),
+        ("align.batch=5000", "align.batch is 5000, expected from 2 to 4096"),
+        ("align.from=\"align\"", "align.from is \"align\", which this table makes"),
+        ("align.heads={ mode = \"scratch\" }", "align.heads.mode is \"scratch\", and names are learnt by"),
+        ("align.frozen=[\"embeddings.\", \"encoder.\", \"pooler.\"]", "[align] trains nothing: align.frozen"),
         ("align.margin=3.0", "align.margin is 3, expected from 0 to 2"),
         ("align.pooling=\"learned_attn\"", "align.pooling is \"learned_attn\", expected"),
         (
@@ -147,11 +161,71 @@ fn heads_and_losses_are_chosen_by_key_and_what_cannot_be_is_refused_by_name() {
             "align.heads={ mode = \"hard\" }",
             "align.heads.mode = \"hard\" needs a head mask: name its file in align.heads.mask",
         ),
-        ("align.types={ only = [\"T047\"] }", "[align] has nothing to learn: none of 0 entities"),
+        (
+            "align.types={ only = [\"T047\"] }",
+            "[align] has nothing to learn: of 0 entities that align.types allows, 0 has two names",
+        ),
         ("link.pooling=\"cls\"", "link.pooling is \"cls\", and align.pooling \"mean\""),
         ("link.of=[\"align\", \"align\"]", "link.of names align twice"),
     ] {
         let ran = Engraft::own(&["run", "link"], &config, &out).set(set).arg("--replace").output();
         assert!(ran.code() != Some(0) && ran.text().contains(expected), "{set}: {}", ran.text());
     }
+}
+
+#[test]
+fn names_are_what_the_encoder_sees_of_them_and_every_one_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, config) = (folder.path().join("out"), config(folder.path()));
+    let mut graph = "format-version: 1.2\nontology: x\n".to_owned();
+    let names =
+        [["jaundice fever", "fever", "fever jaundice"], ["stroke hair loss", "stroke", "loss stroke"]];
+    for (number, [name, other, third]) in names.iter().enumerate() {
+        graph += &format!("\n[Term]\nid: MESH:D{number}\nname: {name}\nis_a: MESH:D0\n");
+        // Of the last one only the part that differs is cut off.
+        for synonym in [other, third, &format!("stroke hair loss jaundice {other}").as_str()] {
+            graph += &format!("synonym: \"{synonym}\" EXACT []\n");
+        }
+    }
+    write_whole(&folder.path().join("graph.obo"), graph.as_bytes()).unwrap();
+    let run = |margin: &str| {
+        let engraft =
+            Engraft::own(&["run", "align"], &config, &out).set("align.max_tokens=6").set("align.epochs=3");
+        engraft
+            .set("align.pairs_per_entity=2")
+            .set(&format!("align.margin={margin}"))
+            .set("vocabulary.train.size=400")
+    };
+    run("\"all\"").ok();
+    let facts = told(&out);
+    let count = |key: &str| facts["facts"]["names"][key].as_u64().unwrap();
+    assert_eq!(
+        (count("names"), count("unknown"), count("same_tokens"), count("cut")),
+        (8, 0, 0, 2),
+        "{facts}"
+    );
+    assert_eq!((count("of_several"), count("pairs"), count("pairs_left_out")), (1, 4, 8));
+    // Names that several entities have are told from none of theirs, and what is left is told apart from the first.
+    let quiet = run("0.0").output();
+    assert!(
+        quiet.text().contains("of a metric, no batch had a hard pair: take larger ones"),
+        "{}",
+        quiet.text()
+    );
+}
+
+#[test]
+fn what_was_aligned_is_what_later_tables_begin_with_unless_they_need_outputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, config) = (folder.path().join("out"), config(folder.path()));
+    let retrain = "retrain={ max_steps = 1 }";
+    let split = "split.parts.ratio={ train = 0.6, valid = 0.0, test = 0.4, cover = \"leave\" }";
+    let plan =
+        |rank: &str| Engraft::own(&["plan"], &config, &out).set(retrain).set(split).set(rank).output().text();
+    assert!(plan("rank={}").contains("rank <- retrain"), "{}", plan("rank={}"));
+    assert!(plan("rank={ by = \"similarity\" }").contains("rank <- align"));
+    let refused = plan("rank.from=\"align\"");
+    assert!(refused.contains("takes the output of a training on the graph, and align has none"), "{refused}");
+    let resolved = Engraft::own(&["config"], &config, &out).set("align.pooling=\"cls\"").ok();
+    assert_eq!(resolved.matches("pooling = \"cls\"").count(), 2, "{resolved}");
 }

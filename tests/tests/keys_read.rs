@@ -84,6 +84,7 @@ const UNSEEN: [(&str, &[&str]); 4] = [
             "i2b2_concepts",
             "i2b2_xml",
             "jsonl",
+            "mention_list",
             "mimic_notes",
             "pubmed",
             "pubmedqa",

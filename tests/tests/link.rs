@@ -66,6 +66,38 @@ fn mentions_are_linked_to_the_nearest_names() {
 }
 
 #[test]
+fn lists_of_mentions_are_sets_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, config) = (folder.path().join("out"), config(folder.path(), "max_tokens = 20"));
+    let lines = "1||0|5||Sign||fever||D0\n1||9|9||Disease||the heart failure||D2|D5\n2||1|9||Disease||nothing||CUI-less\n";
+    write_whole(&folder.path().join("set.concept"), lines.as_bytes()).unwrap();
+    let table = "ID\tTerm\tGeneral SNOMED ID\n1\tcough\tMESH:D1\n";
+    write_whole(&folder.path().join("cometa.tsv"), table.as_bytes()).unwrap();
+    let set = |name: &str, file: &str, layout: &str| {
+        format!(
+            "{{ namespace = \"mesh\", texts = {{ name = \"{name}\", paths = [\"{file}\"], format = {{ mention_list = {layout} }} }} }}"
+        )
+    };
+    let sets = [
+        set("biosyn", "set.concept", "\"biosyn\""),
+        set("cometa", "cometa.tsv", "{ table = { mention = \"Term\", concepts = \"General SNOMED ID\" } }"),
+    ];
+    Engraft::own(&["run", "link"], &config, &out).set(&format!("link.sets=[{}]", sets.join(", "))).ok();
+    let scores = &json(out.join("link/link.json"))["sets"];
+    assert_eq!(
+        (&scores["biosyn"]["mentions"], &scores["biosyn"]["left_out"]["unknown_ids"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(scores["biosyn"]["names"]["accuracy_1"]["value"], 0.5);
+    assert_eq!(
+        (&scores["cometa"]["mentions"], &scores["cometa"]["encoder"]["accuracy_1"]["value"]),
+        (&1.into(), &1.0.into())
+    );
+    let right = &json_lines(out.join("link/answers.jsonl"))[1]["right"];
+    assert_eq!(right, &serde_json::json!(["mesh:D2", "mesh:D5"]));
+}
+
+#[test]
 fn settings_that_cannot_be_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let (out, config) = (folder.path().join("out"), config(folder.path(), ""));

@@ -27,8 +27,12 @@ __device__ void inverse_norms(const InverseNorms& args) {
 enum class Pair { kNone, kPositive, kNegative };
 
 __device__ __forceinline__ bool may_be(const Metric& of, uint32_t row, uint32_t named) {
-  for (uint32_t at = of.also_starts[row]; at < of.also_starts[row + 1]; at++) {
-    if (of.also_classes[at] == named) return true;
+  uint32_t first = of.also_starts[row], end = of.also_starts[row + 1];
+  while (first < end) {
+    const uint32_t middle = first + (end - first) / 2;
+    if (of.also_classes[middle] == named) return true;
+    if (of.also_classes[middle] < named) first = middle + 1;
+    else end = middle;
   }
   return false;
 }

@@ -312,7 +312,7 @@ void metric(uint32_t m, uint32_t d, bool similarity, float margin) {
   for (uint32_t row = 0; row < m; row++) {
     const uint32_t named = test::below("class", row, m / 3 + 1);
     classes.push_back(named);
-    if (test::below("may", row, 4) == 0) also.push_back(named + 1);
+    for (uint32_t i = 1; i <= test::below("may", row, 8) && row % 3 == 0; i++) also.push_back(named + i);
     also_starts.push_back(uint32_t(also.size()));
   }
   const auto may_be = [&](uint32_t row, uint32_t named) {

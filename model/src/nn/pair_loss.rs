@@ -32,6 +32,7 @@ pub enum PairLoss {
         base: f64,
     },
     /// InfoNCE (van den Oord et al. 2018): the mean over matching pairs of `-log(exp(s / temperature) / (exp(s / temperature) + sum_N exp(s_n / temperature)))`.
+    /// Of hard pairs each counts once, where pytorch-metric-learning counts it once for each triplet that it is in.
     InfoNce {
         /// What cosines are divided by.
         ///
@@ -151,16 +152,13 @@ struct OfPairs {
 }
 
 impl OfPairs {
-    /// The sum over anchors, which are means already, and all derivatives.
-    fn value(&self, cosines: impl Fn(usize) -> f64) -> (f64, Vec<f64>) {
-        let (mut total, mut gradient) = (0.0, Vec::with_capacity(self.kept.len()));
-        for (row, kept) in self.kept.chunks(self.rows).enumerate() {
-            let cosines: Vec<f64> = (row * self.rows..(row + 1) * self.rows).map(&cosines).collect();
-            let (loss, of_anchor) = self.loss.of_anchor(&cosines, kept, self.pairs);
-            total += loss;
-            gradient.extend(of_anchor);
+    /// Hands on each anchor's part of the loss and its derivatives.
+    fn each(&self, cosines: &[f32], mut each: impl FnMut(f64, &[f64])) {
+        for (cosines, kept) in cosines.chunks(self.rows).zip(self.kept.chunks(self.rows)) {
+            let cosines: Vec<f64> = cosines.iter().map(|cosine| f64::from(*cosine)).collect();
+            let (loss, gradient) = self.loss.of_anchor(&cosines, kept, self.pairs);
+            each(loss, &gradient);
         }
-        (total, gradient)
     }
 
     /// As candle differentiates it.
@@ -204,15 +202,16 @@ impl CustomOp1 for OfPairs {
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let x = read(x, layout)?;
-        Ok((CpuStorage::F32(vec![single(self.value(|at| f64::from(x[at])).0)]), Shape::from(())))
+        let mut total = 0.0;
+        self.each(x, |loss, _| total += loss);
+        Ok((CpuStorage::F32(vec![single(total)]), Shape::from(())))
     }
 
     fn bwd(&self, arg: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
         let share = f64::from(grad.to_scalar::<f32>()?);
         let host = Host::of(arg)?;
-        let x = host.get()?;
-        let (_, gradient) = self.value(|at| f64::from(x[at]));
-        let gradient: Vec<f32> = gradient.into_iter().map(|of| single(of * share)).collect();
+        let mut gradient = Vec::with_capacity(self.kept.len());
+        self.each(host.get()?, |_, of_anchor| gradient.extend(of_anchor.iter().map(|of| single(of * share))));
         Ok(Some(Tensor::from_vec(gradient, arg.shape(), arg.device())?))
     }
 }

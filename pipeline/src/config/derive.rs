@@ -111,6 +111,9 @@ fn spelt(whole: &mut Table) {
 fn pooled(whole: &mut Table) {
     let Some(Toml::Table(align)) = whole.get("align") else { return };
     let pooling = align.get("pooling").cloned().unwrap_or_else(|| "cls".into());
+    if !matches!(pooling.as_str(), Some("cls" | "mean" | "max")) {
+        return;
+    }
     if let Some(Toml::Table(link)) = whole.get_mut("link") {
         link.entry("pooling").or_insert(pooling);
     }

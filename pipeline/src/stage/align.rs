@@ -6,6 +6,9 @@
 pub(crate) mod config;
 mod names;
 
+use std::path::Path;
+
+use anyhow::Context as _;
 use base::rng::RngKey;
 use model::attention::Chosen;
 use model::optim::adamw::Missing;
@@ -13,6 +16,7 @@ use model::optim::schedule::Schedule;
 use model::output::{Batch, Outline, Output, OutputDropout, Targets, Task};
 use model::train::{self, Setup, Trainer};
 use model::{Device, encoder::config::Config as Sizes};
+use serde::Deserialize;
 use tasks::downstream::encode::{Cut, Frame, Framed};
 use tasks::downstream::tagging::Subwords;
 use tasks::downstream::token_classes::Classing;
@@ -96,11 +100,13 @@ pub(crate) enum Which {
     },
 }
 
-/// The pairs in the order in which they are shown: each epoch a permutation of all, cut into batches.
+/// The pairs in the order in which they are shown: each epoch a permutation of all, cut into batches whose sizes differ by one at most, for a last one of a few pairs would have next to
+/// nothing to tell them from.
 struct Shown<'n> {
     names: &'n Names,
     frame: Frame,
-    batch: usize,
+    /// Batches of an epoch.
+    batches: usize,
     seed: RngKey,
     step: u64,
     /// The order of an epoch.
@@ -109,7 +115,7 @@ struct Shown<'n> {
 
 impl Batches for Shown<'_> {
     fn advance(&mut self) -> anyhow::Result<(u64, Vec<Batch>)> {
-        let of_epoch = self.names.pairs().div_ceil(self.batch) as u64;
+        let of_epoch = self.batches as u64;
         let (epoch, within) = (self.step / of_epoch, usize::try_from(self.step % of_epoch)?);
         let order = match self.order.take().filter(|(of, _)| *of == epoch) {
             Some((_, order)) => order,
@@ -120,7 +126,8 @@ impl Batches for Shown<'_> {
             }
         };
         let (mut rows, mut identities) = (Framed::new(self.frame)?, vec![]);
-        for &pair in order.chunks(self.batch).nth(within).unwrap_or_default() {
+        let border = |batch: usize| order.len() * batch / self.batches;
+        for &pair in &order[border(within)..border(within + 1)] {
             for (tokens, identity) in self.names.pair_of(pair) {
                 rows.single(tokens);
                 identities.push(identity);
@@ -206,7 +213,8 @@ impl Aligning {
                 heads: heads::heads(config.heads.as_ref()),
                 accumulate: config.accumulate,
                 patience: None,
-                covered_by: 1,
+                // A batch may have no hard pair.
+                covered_by: planned,
                 recompute: self.from.compute.recompute,
                 dtype: self.from.compute.dtype,
             },
@@ -215,8 +223,8 @@ impl Aligning {
 
     fn train(&self, context: &Context, names: &Names, frame: Frame) -> anyhow::Result<()> {
         let config = &self.config;
-        let of_epoch = names.pairs().div_ceil(config.batch) as u64;
-        let micro_batches = config.epochs.saturating_mul(of_epoch);
+        let batches = names.pairs().div_ceil(config.batch);
+        let micro_batches = config.epochs.saturating_mul(batches as u64);
         let all = micro_batches.div_ceil(config.accumulate);
         let planned = config.max_steps.unwrap_or(all).min(all);
         let device = self.from.compute.device(context)?;
@@ -230,10 +238,17 @@ impl Aligning {
             evaluation: None,
             sharing: Sharing::Nothing,
         };
-        let (batch, seed) = (config.batch, RngKey::new(config.seed).named("order"));
+        let seed = RngKey::new(config.seed).named("order");
         training.to_the_end(
-            |setup| Ok(Trainer::from_checkpoint(setup, &self.from.base.folder(context)?, &device)?),
-            |_, step| Ok(Shown { names, frame, batch, seed, step, order: None }),
+            |setup| {
+                let trainer = Trainer::from_checkpoint(setup, &self.from.base.folder(context)?, &device)?;
+                anyhow::ensure!(
+                    trainer.params().iter().any(|(name, _)| !trainer.frozen().contains_key(name)),
+                    "[align] trains nothing: align.frozen and align.heads leave no parameter; an encoder's vectors have no layer of their own"
+                );
+                Ok(trainer)
+            },
+            |_, step| Ok(Shown { names, frame, batches, seed, step, order: None }),
         )
     }
 
@@ -295,6 +310,18 @@ impl Aligning {
     }
 }
 
+/// Steps in whose batches nothing was left to learn.
+fn without_loss(path: &Path) -> anyhow::Result<usize> {
+    #[derive(Deserialize)]
+    struct Step {
+        loss: f64,
+    }
+    let lines = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let losses = lines.lines().map(serde_json::from_str::<Step>);
+    let losses = losses.collect::<Result<Vec<_>, _>>().with_context(|| path.display().to_string())?;
+    Ok(losses.iter().filter(|step| step.loss == 0.0).count())
+}
+
 /// Refuses names that may have more tokens than the encoder has positions.
 fn room(max_tokens: usize, positions: usize) -> anyhow::Result<()> {
     anyhow::ensure!(
@@ -348,6 +375,7 @@ impl Stage for Aligning {
         self.complete(context)?;
         self.card(context, &names)?;
         let out = context.out();
+        context.record("steps_without_hard_pairs", without_loss(&out.join(METRICS))?);
         super::retrain::record(context, out)
     }
 }

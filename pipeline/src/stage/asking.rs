@@ -40,7 +40,9 @@ fn ranking(
     let shards = shards.cloned().context(
         "[rank] asks for triples of a graph, but the config has none: add [sources] and the tables that go with it",
     )?;
-    let base = bases.of("rank.from", rank.from)?;
+    // An aligned encoder has no output for triples.
+    let align = bases.align.clone().filter(|_| rank.from.is_some() || rank.by.task().is_none());
+    let base = Bases { align, ..bases }.of("rank.from", rank.from)?;
     rank.trained(&base, config.pretrain.as_ref(), config.retrain.as_ref())?;
     Ok(rank::Ranking {
         config: rank.clone(),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::reader::TextFormat;
 use super::{
     Counts, Document, Labels, annotated_json, bioc, bioc_json, brackets, brat, conll, conllu, i2b2, i2b2_xml,
-    jsonl, medquad, mimic_notes, parquet, pubmed, pubmedqa, pubtator, share, text, wikisection,
+    jsonl, medquad, mention_list, mimic_notes, parquet, pubmed, pubmedqa, pubtator, share, text, wikisection,
 };
 
 /// What a file of a format says of its texts, or where.
@@ -106,6 +106,8 @@ formats! {
         I2b2Xml(i2b2_xml::Config): [Entities], [".xml", ".xml.gz"];
         /// ShARe/CLEF 2013, SemEval 2014: a report (`.txt`, `.text`); its disorders are in `NAME.pipe.txt` or `NAME.pipe`.
         ShareClef(share::Config): [Entities, FileBeside], [".txt", ".text"];
+        /// Mentions with their concepts, a line each, without their texts (`.concept`, `.txt`, `.tsv`): sets for entity linking, as BioSyn, SapBERT and COMETA lay them out.
+        MentionList(mention_list::Layout): [Entities], [".concept", ".txt", ".tsv", ".concept.gz", ".txt.gz", ".tsv.gz"];
         /// Sentences with entities and dependencies, or documents of several, as Stanza and spaCy write CoNLL-U (`.conllu`).
         Conllu(conllu::Config): [Entities, Phrases], [".conllu", ".conllu.gz"];
         /// Sentences from constituency trees in brackets (`.mrg`, `.ptb`), words joined by single spaces.
@@ -265,7 +267,7 @@ mod tests {
     type Row<'t> = (&'t str, &'t str, &'t str, Option<(&'t str, &'t str)>);
 
     /// Files with text to their last line.
-    const WHOLE: [Row<'_>; 17] = [
+    const WHOLE: [Row<'_>; 18] = [
         (r#"{"text":"line"}"#, "a.txt", "Fever.\nPain.\n", None),
         (r#"{"text":"paragraph"}"#, "a.txt", "Fever.\n\nPain.\n", None),
         (
@@ -293,6 +295,12 @@ mod tests {
             None,
         ),
         (r#""wikisection""#, "a.json", "{\"id\":\"1\",\"text\":\"Fever.\"}\n", None),
+        (
+            r#"{"mention_list":"biosyn"}"#,
+            "a.concept",
+            "1||0|5||Sign||Fever||D1\n1||6|10||Sign||Pain||D2\n",
+            None,
+        ),
         (
             r#"{"pubtator":{"between":"newline","misfits":"refuse"}}"#,
             "a.pubtator",

@@ -24,6 +24,7 @@ pub mod jsonl;
 pub mod lexicon;
 pub mod medquad;
 pub mod mention;
+pub mod mention_list;
 pub mod metered;
 pub mod mimic_notes;
 pub mod mimic_table;

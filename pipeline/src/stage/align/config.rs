@@ -6,6 +6,7 @@ use model::optim::bert;
 use model::optim::schedule::Decay;
 use model::output::PairLoss;
 use model::range::{CLIP, DISTANCE, DROPOUT, RATE};
+use model::train::heads::Mode;
 use serde::{Deserialize, Serialize};
 use text::ner::filters::Types;
 
@@ -33,7 +34,7 @@ pub(crate) struct Config {
     ///
     /// Source: SapBERT, `training_data/generate_pretraining_data.ipynb`: 50.
     pub pairs_per_entity: usize,
-    /// Pairs of names for each step: each name is compared with all others of the batch.
+    /// Pairs of names for each step, from 2 to 4,096: each name is compared with all others of the batch.
     ///
     /// Source: SapBERT, `train/pretrain.sh`: 256.
     pub batch: usize,
@@ -172,8 +173,8 @@ impl Config {
     pub(crate) fn ranges(&self) -> anyhow::Result<()> {
         let counts = [
             ("pairs_per_entity", self.pairs_per_entity as u64, 1..=MANY),
-            // A name alone has nothing to be told from.
-            ("batch", self.batch as u64, 2..=MANY),
+            // A pair alone has nothing to be told from; of too many, the cosines of all names with all would not fit into memory.
+            ("batch", self.batch as u64, 2..=4096),
             ("epochs", self.epochs, 1..=MANY),
             ("max_steps", self.max_steps.unwrap_or(1), 1..=u64::MAX),
             ("max_tokens", self.max_tokens as u64, 6..=LONGEST),
@@ -191,6 +192,14 @@ impl Config {
         anyhow::ensure!(
             !self.frozen.iter().any(|name| name.trim().is_empty()),
             "align.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
+        );
+        anyhow::ensure!(
+            self.from != Some(From::Align),
+            "align.from is \"align\", which this table makes: name encoder, pretrain or retrain"
+        );
+        anyhow::ensure!(
+            self.heads.as_ref().is_none_or(|heads| heads.mode != Mode::Scratch),
+            "align.heads.mode is \"scratch\", and names are learnt by an encoder that has read: use none, hard, soft or forward"
         );
         inside("align.loss", self.loss.check())?;
         inside("align", self.adamw.check())?;

@@ -1,6 +1,6 @@
 //! The names of a graph's entities, and the pairs of them that mean the same.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use base::rng::RngKey;
@@ -18,7 +18,7 @@ pub(super) struct Names {
     tokens: Texts,
     /// Of each name, whose it is and which of the texts above has its tokens.
     all: Vec<Name>,
-    /// Of each text that is a first of its tokens, the entities that are called so, rising.
+    /// Of each text that is a first of its tokens and names several entities, these, rising.
     entities: HashMap<usize, Vec<EntityId>>,
     /// The names of an entity that are paired, one behind the other.
     pairs: Vec<[u32; 2]>,
@@ -55,25 +55,55 @@ pub(super) struct Counts {
     pub(super) pairs_left_out: usize,
 }
 
+/// The names of the graph in the folder `triples`, by entity, in the order of its table and then of its terms, each once.
+fn found(triples: &Path, config: &Config) -> anyhow::Result<Vec<(EntityId, String)>> {
+    let graph = Graph::read(triples)?;
+    let mut all: Vec<(EntityId, String)> = vec![];
+    each_name(&graph, triples, |text, id| {
+        let entity = graph.entities().get(id.index());
+        if entity.is_some_and(|entity| config.types.allow(&entity.types)) {
+            all.push((id, text.to_owned()));
+        }
+    })?;
+    all.sort_by_key(|(entity, _)| *entity);
+    let mut found: Vec<(EntityId, String)> = Vec::with_capacity(all.len());
+    // Where the names of the entity begin.
+    let mut first = 0;
+    for name in all {
+        if found.last().is_some_and(|(entity, _)| *entity != name.0) {
+            first = found.len();
+        }
+        if !found[first..].contains(&name) {
+            found.push(name);
+        }
+    }
+    Ok(found)
+}
+
+/// So many different numbers below `bound`, rising.
+fn some_of(bound: u64, count: u64, drawn: RngKey) -> Vec<u64> {
+    let mut found = BTreeSet::new();
+    let mut draws = (0..).map(|at| drawn.at(at).below(bound));
+    while (found.len() as u64) < count.min(bound) {
+        found.extend(draws.next());
+    }
+    found.into_iter().collect()
+}
+
+/// The two places of a pair by its number: those of 0 and 1, then of 0 and 2, 1 and 2, and so on.
+fn pair_of(number: u64) -> [u64; 2] {
+    // The largest b with b (b - 1) / 2 pairs before it, whole numbers throughout.
+    let b = (1 + 8 * number).isqrt().div_ceil(2);
+    [number - b * (b - 1) / 2, b]
+}
+
 impl Names {
     /// Those of the graph in the folder `triples`.
     ///
     /// # Errors
     /// When the graph cannot be read, or no two of its names mean the same.
     pub(super) fn new(triples: &Path, config: &Config, vocabulary: &Vocabulary) -> anyhow::Result<Self> {
-        let graph = Graph::read(triples)?;
-        let mut found: Vec<(EntityId, String)> = vec![];
-        each_name(&graph, triples, |text, id| {
-            let entity = graph.entities().get(id.index());
-            if entity.is_some_and(|entity| config.types.allow(&entity.types)) {
-                found.push((id, text.to_owned()));
-            }
-        })?;
-        // By entity, in the order of the graph's table and then of its terms, each once.
-        found.sort_by_key(|(entity, _)| *entity);
-        let mut seen: HashSet<(EntityId, String)> = HashSet::new();
-        found.retain(|name| seen.insert(name.clone()));
-        drop(seen);
+        let found = found(triples, config)?;
         let texts: Vec<&str> = found.iter().map(|(_, text)| text.as_str()).collect();
         let tokens = Texts::new(vocabulary, &texts, config.max_tokens)?;
         let unknown = vocabulary.special().unknown;
@@ -87,7 +117,9 @@ impl Names {
                 counts.unknown += 1;
                 continue;
             }
-            let text = *firsts.entry(own).or_insert(text);
+            // What the encoder sees of it: `[CLS]` and `[SEP]` take two places.
+            let shown = &own[..own.len().min(config.max_tokens - 2)];
+            let text = *firsts.entry(shown).or_insert(text);
             let called = entities.entry(text).or_default();
             if called.last() == Some(entity) {
                 counts.same_tokens += 1;
@@ -95,11 +127,12 @@ impl Names {
             }
             called.push(*entity);
             counts.of_several += usize::from(called.len() == 2);
-            // `[CLS]` and `[SEP]` take two places.
-            counts.cut += usize::from(own.len() > config.max_tokens - 2);
+            counts.cut += usize::from(shown.len() < own.len());
             all.push(Name { entity: *entity, text });
         }
         drop(firsts);
+        // Nothing is asked of the others.
+        entities.retain(|_, called| called.len() > 1);
         let mut names = Self { tokens, all, entities, pairs: vec![], counts };
         names.pair(config)?;
         Ok(names)
@@ -108,27 +141,28 @@ impl Names {
     /// Pairs each entity's names with each other, up to a limit.
     fn pair(&mut self, config: &Config) -> anyhow::Result<()> {
         let drawn = RngKey::new(config.seed).named("pairs");
-        let mut first = 0_u32;
+        let (mut first, mut with_pairs) = (0_u32, 0);
         for of_entity in self.all.chunk_by(|a, b| a.entity == b.entity) {
-            let count = u32::try_from(of_entity.len())?;
-            let mut pairs: Vec<[u32; 2]> =
-                (0..count).flat_map(|a| (a + 1..count).map(move |b| [first + a, first + b])).collect();
-            if pairs.len() > config.pairs_per_entity {
-                let entity = of_entity[0].entity;
-                drawn.at(u64::from(entity.0)).shuffle(&mut pairs);
-                self.counts.pairs_left_out += pairs.len() - config.pairs_per_entity;
-                pairs.truncate(config.pairs_per_entity);
-                pairs.sort_unstable();
-            }
+            let count = u64::try_from(of_entity.len())?;
+            let (pairs, most) = (count * (count - 1) / 2, config.pairs_per_entity as u64);
+            let numbers: Vec<u64> = match pairs <= most {
+                true => (0..pairs).collect(),
+                false => some_of(pairs, most, drawn.at(u64::from(of_entity[0].entity.0))),
+            };
+            self.counts.pairs_left_out += usize::try_from(pairs)? - numbers.len();
             self.counts.entities += 1;
             self.counts.with_one_name += usize::from(count == 1);
-            self.pairs.append(&mut pairs);
-            first += count;
+            with_pairs += usize::from(count > 1);
+            for number in numbers {
+                let [a, b] = pair_of(number);
+                self.pairs.push([first + u32::try_from(a)?, first + u32::try_from(b)?]);
+            }
+            first = u32::try_from(u64::from(first) + count)?;
         }
         self.counts.pairs = self.pairs.len();
         anyhow::ensure!(
-            !self.pairs.is_empty(),
-            "[align] has nothing to learn: none of {} entities that align.types allows has two names of different tokens; add a source with synonyms",
+            with_pairs > 1,
+            "[align] has nothing to learn: of {} entities that align.types allows, {with_pairs} has two names of different tokens, expected two at least; add a source with synonyms",
             self.counts.entities
         );
         Ok(())
@@ -147,5 +181,29 @@ impl Names {
             let also = called.filter(|other| **other != entity).map(|other| other.0).collect();
             (self.tokens.get(text), Identity { class: entity.0, also })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_have_numbers_and_some_are_drawn_each_once() {
+        let pairs: Vec<[u64; 2]> = (0..10).map(pair_of).collect();
+        let all: Vec<[u64; 2]> = (1..5).flat_map(|b| (0..b).map(move |a| [a, b])).collect();
+        assert_eq!(pairs, all);
+        let large = 20_000 * 19_999 / 2;
+        assert_eq!((pair_of(large - 1), pair_of(large)), ([19_998, 19_999], [0, 20_000]));
+        let drawn = RngKey::new(1).named("pairs");
+        let some = some_of(large, 50, drawn.at(3));
+        assert!(
+            some.len() == 50 && some.is_sorted_by(|a, b| a < b) && some.iter().all(|number| *number < large)
+        );
+        assert_eq!(
+            (some_of(large, 50, drawn.at(3)) == some, some_of(large, 50, drawn.at(4)) == some),
+            (true, false)
+        );
+        assert_eq!(some_of(3, 50, drawn), [0, 1, 2]);
     }
 }

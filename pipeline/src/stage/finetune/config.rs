@@ -35,7 +35,7 @@ pub(crate) struct Config {
     #[serde(default = "one_seed")]
     pub seeds: Vec<u64>,
     /// The encoder that fine-tuning, attentions and recipes start from; not with `[graft]`, where each row determines it. Left out, the last one
-    /// trained: by `[retrain]` if the config has it, else by `[pretrain]`, else `[encoder]` as is. `plan` shows it after each stage
+    /// trained: by `[align]` if the config has it, else by `[retrain]`, else by `[pretrain]`, else `[encoder]` as is. `plan` shows it after each stage
     /// (`finetune-base-ner-1 <- retrain`), score tables in a column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<From>,

@@ -106,7 +106,7 @@ impl Config {
             anyhow::ensure!(!twice, "link.sets.{place}.texts.name = {:?} stands twice", set.texts.name);
             anyhow::ensure!(
                 set.texts.format.has_spans(),
-                "link.sets.{place}.texts.format marks no entities: mentions with ids are in pubtator, bioc, bioc_json or brat"
+                "link.sets.{place}.texts.format marks no entities: mentions with ids are in pubtator, bioc, bioc_json, brat or mention_list"
             );
         }
         anyhow::ensure!(

@@ -9,6 +9,9 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelI
 /// How many entities are found.
 pub(super) const BEST: usize = 5;
 
+/// Names that all mentions are compared with before the next ones: their vectors stay in a processor's cache.
+const TILE: usize = 256;
+
 /// Names of entities, each pair once; those of one text stand together, since they have one vector.
 #[derive(Debug, Default)]
 pub(super) struct Names {
@@ -89,15 +92,17 @@ impl Nearest {
         let entities = entities.with_context(|| {
             format!("{} vectors of names from {first} of {} on; report it", vectors.len(), names.len())
         })?;
-        self.best.par_iter_mut().zip(&self.mentions).for_each(|(best, mention)| {
-            for (name, entities) in vectors.iter().zip(entities) {
-                let score = dot(name, mention);
-                if best.len() == BEST && best.last().is_some_and(|worst| score < worst.1) {
-                    continue;
+        for (vectors, entities) in vectors.chunks(TILE).zip(entities.chunks(TILE)) {
+            self.best.par_iter_mut().zip(&self.mentions).for_each(|(best, mention)| {
+                for (name, entities) in vectors.iter().zip(entities) {
+                    let score = dot(name, mention);
+                    if best.len() == BEST && best.last().is_some_and(|worst| score < worst.1) {
+                        continue;
+                    }
+                    entities.iter().for_each(|&entity| offer(best, entity, score));
                 }
-                entities.iter().for_each(|&entity| offer(best, entity, score));
-            }
-        });
+            });
+        }
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use crate::stage::split::{self, Parts};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// The model that ranks: `retrain`, `pretrain`, or `encoder` as it is; left out, what was trained last.
+    /// The model that ranks: `align`, `retrain`, `pretrain`, or `encoder` as it is; left out, what was trained last, where `by` takes an output what was trained on the graph last.
     #[serde(skip_serializing)]
     pub from: Option<From>,
     /// What its score of a triple is.
@@ -96,7 +96,7 @@ pub(crate) enum By {
 
 impl By {
     /// The task whose output it needs.
-    pub(super) fn task(self) -> Option<Task> {
+    pub(in crate::stage) fn task(self) -> Option<Task> {
         match self {
             By::Triplet => Some(Task::Triplet),
             By::Relation => Some(Task::Relation),

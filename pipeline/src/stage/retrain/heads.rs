@@ -88,7 +88,8 @@ impl Source {
     /// When it cannot be read.
     pub(crate) fn read(&self, context: &Context) -> anyhow::Result<Mask> {
         match self {
-            Source::File(place) => Mask::read(&place.path(context)?).context("the head mask"),
+            Source::File(place) => Mask::read(&place.path(context)?)
+                .with_context(|| format!("the head mask of {}", place.label())),
             Source::Stage(name) => Ok(Mask::read(&context.artifact(name)?.join(MASK))?),
         }
     }
