@@ -56,7 +56,10 @@ def linked(names, entities, answers, encode):
     right, same = {}, 0
     for first in range(0, len(answers), 512):
         scores = of_mentions[first : first + 512] @ of_names.T
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :200]
+        some = np.argpartition(-scores, 200, axis=1)[:, :200] if scores.shape[1] > 200 else np.tile(np.arange(scores.shape[1]), (len(scores), 1))
+        some.sort(axis=1)
+        of_some = np.take_along_axis(scores, some, axis=1)
+        best = np.take_along_axis(some, np.argsort(-of_some, axis=1, kind="stable"), axis=1)
         for answer, nearest in zip(answers[first : first + 512], best):
             found = list(dict.fromkeys(id for name in nearest for id in ids[name]))[:5]
             keys = [entities[id]["key"] for id in found]

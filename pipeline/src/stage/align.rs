@@ -20,6 +20,7 @@ use serde::Deserialize;
 use tasks::downstream::encode::{Cut, Frame, Framed};
 use tasks::downstream::tagging::Subwords;
 use tasks::downstream::token_classes::Classing;
+use tasks::shard::hub;
 use tasks::token::encode::Case;
 use tasks::token::folder;
 
@@ -302,7 +303,11 @@ impl Aligning {
             stage: self.name.clone(),
             kind: Kind::Tasks { tasks, attention: None, class: None },
             sizes: model::checkpoint::sizes(&out.join(MODEL))?,
-            trained: vec![training],
+            trained: vec![
+                training,
+                hub::sources_of_names(&names.sources),
+                "`engraft fetch` lists the licences of the published sources that it knows.".to_owned(),
+            ],
             scores: vec![],
             began_with: Some(card::of_base(&self.from.base, context)?),
         };

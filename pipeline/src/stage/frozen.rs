@@ -24,15 +24,17 @@ pub(super) fn check(
             Some(names) => names.iter().any(|name| name.starts_with(prefix)),
             None => ENCODER.iter().any(|name| meet(name, prefix)),
         };
+        let of_outputs = match outputs {
+            [] => String::new(),
+            names => format!(", those of task heads with {}", names.join(", ")),
+        };
         anyhow::ensure!(
             of_encoder || outputs.iter().any(|name| meet(name, prefix)),
-            "{key} has {prefix:?}, with which no parameter begins: the encoder's begin with embeddings., encoder.layer.{} or pooler., those of task \
-             heads with {}",
+            "{key} has {prefix:?}, with which no parameter begins: the encoder's begin with embeddings., encoder.layer.{} or pooler.{of_outputs}",
             sizes.map_or_else(String::new, |sizes| format!(
                 "0. to encoder.layer.{}.",
                 sizes.num_hidden_layers - 1
-            )),
-            outputs.join(", ")
+            ))
         );
     }
     Ok(())

@@ -64,7 +64,7 @@ fn classes(task: Task, index: &Index) -> Vec<String> {
 fn text(index: &Index, sets: &[Set<'_>]) -> String {
     let mut text = readme::front("engraft shards", sets);
     text.push_str(&about(index));
-    text.push_str(&sources(&index.sources));
+    text.push_str(&sources(&index.sources, "triples"));
     if index.tasks.iter().any(|task| task.task.made_of() == Material::Texts) {
         put(&mut text, format_args!("\n{LICENCE_OF_TEXTS}\n"));
     }
@@ -116,18 +116,24 @@ fn listed(names: &[String]) -> String {
 /// Where the triples come from and under which licence levels, as Markdown: what is made of them has to say so too.
 #[must_use]
 pub fn sources_of(index: &Index) -> String {
-    sources(&index.sources)
+    sources(&index.sources, "triples")
+}
+
+/// The same of names, which the levels of `names` count.
+#[must_use]
+pub fn sources_of_names(names: &[Source]) -> String {
+    sources(names, "names")
 }
 
 /// What is to be said of the licence of rows on texts.
 pub const LICENCE_OF_TEXTS: &str = licence::TEXTS;
 
-fn sources(sources: &[Source]) -> String {
+fn sources(sources: &[Source], of: &str) -> String {
     if sources.is_empty() {
         return "\n## Sources\n\nThe index names no source.\n".to_owned();
     }
     let mut text = format!(
-        "\n## Sources and their licence levels\n\n{}\n\n| source | level | triples | what the level allows |\n\
+        "\n## Sources and their licence levels\n\n{}\n\n| source | level | {of} | what the level allows |\n\
          |---|---|--:|---|\n",
         licence::ABOUT
     );

@@ -175,11 +175,14 @@ pub struct GroupIndex {
 impl Source {
     /// What stands in for a source: the names that a task on names shows, by level in place of triples.
     pub(crate) fn of_names(task: Task, levels: &BTreeMap<Option<u8>, u64>) -> Self {
+        Self::of_levels(format!("names that {} shows, counted in names", task.name()), levels)
+    }
+
+    /// A source by what it has of each licence level.
+    #[must_use]
+    pub fn of_levels(name: String, levels: &BTreeMap<Option<u8>, u64>) -> Self {
         let level = |level: &Option<u8>| level.map_or_else(|| "none".to_owned(), |level| level.to_string());
-        Self {
-            name: format!("names that {} shows, counted in names", task.name()),
-            levels: levels.iter().map(|(of, &count)| (level(of), count)).collect(),
-        }
+        Self { name, levels: levels.iter().map(|(of, &count)| (level(of), count)).collect() }
     }
 }
 

@@ -1,13 +1,14 @@
 //! The names of a graph's entities, and the pairs of them that mean the same.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use base::rng::RngKey;
-use kg::table::{EntityId, Graph};
+use kg::table::{EntityId, Graph, TermKind, read};
 use model::output::Identity;
 use serde::Serialize;
 use tasks::downstream::encode::Texts;
+use tasks::shard::index::Source;
 use tasks::token::encode::Vocabulary;
 use text::ner::of_graph::each_name;
 
@@ -24,6 +25,8 @@ pub(super) struct Names {
     pairs: Vec<[u32; 2]>,
     /// How many there are of what.
     pub(super) counts: Counts,
+    /// How many terms of the graph each source has of them, by licence level.
+    pub(super) sources: Vec<Source>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,18 +58,33 @@ pub(super) struct Counts {
     pub(super) pairs_left_out: usize,
 }
 
-/// The names of the graph in the folder `triples`, by entity, in the order of its table and then of its terms, each once.
-fn found(triples: &Path, config: &Config) -> anyhow::Result<Vec<(EntityId, String)>> {
+/// An entity with a text that it is called by.
+type Called = (EntityId, String);
+
+/// The names of the graph in the folder `triples`, by entity, in the order of its table and then of its terms, each once; and where they come from.
+fn found(triples: &Path, config: &Config) -> anyhow::Result<(Vec<Called>, Vec<Source>)> {
     let graph = Graph::read(triples)?;
-    let mut all: Vec<(EntityId, String)> = vec![];
-    each_name(&graph, triples, |text, id| {
+    let is_allowed = |id: EntityId| {
         let entity = graph.entities().get(id.index());
-        if entity.is_some_and(|entity| config.types.allow(&entity.types)) {
+        entity.is_some_and(|entity| config.types.allow(&entity.types))
+    };
+    let mut all: Vec<Called> = vec![];
+    each_name(&graph, triples, |text, id| {
+        if is_allowed(id) {
             all.push((id, text.to_owned()));
         }
     })?;
+    let mut sources: BTreeMap<String, BTreeMap<Option<u8>, u64>> = BTreeMap::new();
+    if triples.join("terms.parquet").exists() {
+        read::terms(triples, |term| {
+            if term.kind != TermKind::Definition && is_allowed(term.entity) {
+                *sources.entry(term.origin.source).or_default().entry(term.origin.level).or_default() += 1;
+            }
+            Ok(())
+        })?;
+    }
     all.sort_by_key(|(entity, _)| *entity);
-    let mut found: Vec<(EntityId, String)> = Vec::with_capacity(all.len());
+    let mut found: Vec<Called> = Vec::with_capacity(all.len());
     // Where the names of the entity begin.
     let mut first = 0;
     for name in all {
@@ -77,7 +95,8 @@ fn found(triples: &Path, config: &Config) -> anyhow::Result<Vec<(EntityId, Strin
             found.push(name);
         }
     }
-    Ok(found)
+    let sources = sources.into_iter().map(|(name, levels)| Source::of_levels(name, &levels));
+    Ok((found, sources.collect()))
 }
 
 /// So many different numbers below `bound`, rising.
@@ -103,7 +122,7 @@ impl Names {
     /// # Errors
     /// When the graph cannot be read, or no two of its names mean the same.
     pub(super) fn new(triples: &Path, config: &Config, vocabulary: &Vocabulary) -> anyhow::Result<Self> {
-        let found = found(triples, config)?;
+        let (found, sources) = found(triples, config)?;
         let texts: Vec<&str> = found.iter().map(|(_, text)| text.as_str()).collect();
         let tokens = Texts::new(vocabulary, &texts, config.max_tokens)?;
         let unknown = vocabulary.special().unknown;
@@ -133,7 +152,7 @@ impl Names {
         drop(firsts);
         // Nothing is asked of the others.
         entities.retain(|_, called| called.len() > 1);
-        let mut names = Self { tokens, all, entities, pairs: vec![], counts };
+        let mut names = Self { tokens, all, entities, pairs: vec![], counts, sources };
         names.pair(config)?;
         Ok(names)
     }

@@ -73,7 +73,7 @@ fn the_text_has_every_column_with_its_meaning_and_every_level_of_every_source() 
     assert!(text.contains("| validation | valid | 3 | 6 | 60 | 10 | 1 | 700 |"), "{text}");
     assert!(text.contains("| `label` | int32 | 1 = stated, 0 = corrupted |"));
     assert!(text.contains("| `donor` | uint32 or null | "));
-    let text = sources_text(&sources());
+    let text = sources_text(&sources(), "triples");
     assert!(text.contains("| umls | 3 | 2 | internal use for research"), "{text}");
     assert!(text.contains("| a\\|b | none | 1 | "), "a name does not break the table");
 }
