@@ -34,4 +34,15 @@ __device__ V block_sum(V v, V* scratch) {
   return total;
 }
 
+/// The largest of a block of whole warps, likewise.
+__device__ __forceinline__ float block_max(float v, float* scratch) {
+  v = warp_max(v);
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
+  __syncthreads();
+  float all = scratch[0];
+  for (unsigned w = 1; w < blockDim.x / 32; w++) all = fmaxf(all, scratch[w]);
+  __syncthreads();
+  return all;
+}
+
 }  // namespace engraft

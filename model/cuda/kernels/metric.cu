@@ -56,16 +56,6 @@ __device__ __forceinline__ Pair trained(const Metric& of, uint32_t anchor, uint3
   return hard ? pair : Pair::kNone;
 }
 
-__device__ __forceinline__ float block_max(float v, float* scratch) {
-  v = warp_max(v);
-  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
-  __syncthreads();
-  float all = scratch[0];
-  for (unsigned w = 1; w < blockDim.x / 32; w++) all = fmaxf(all, scratch[w]);
-  __syncthreads();
-  return all;
-}
-
 template <class T>
 __device__ void metric_pairs(const Metric& of) {
   ENGRAFT_SHARED(float, largest, 8);

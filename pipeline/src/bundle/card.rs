@@ -16,6 +16,10 @@ use crate::stage::encoder::{Base, MODEL};
 /// The card's name.
 pub(crate) const FILE: &str = "README.md";
 
+/// Where the licences of a graph's sources stand.
+pub(crate) const LICENCES: &str =
+    "`engraft fetch` lists the licences of the published sources that it knows.";
+
 /// Classes that are named.
 const CLASSES: usize = 20;
 

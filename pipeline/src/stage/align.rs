@@ -6,9 +6,6 @@
 pub(crate) mod config;
 mod names;
 
-use std::path::Path;
-
-use anyhow::Context as _;
 use base::rng::RngKey;
 use model::attention::Chosen;
 use model::optim::adamw::Missing;
@@ -16,7 +13,6 @@ use model::optim::schedule::Schedule;
 use model::output::{Batch, Outline, Output, OutputDropout, Targets, Task};
 use model::train::{self, Setup, Trainer};
 use model::{Device, encoder::config::Config as Sizes};
-use serde::Deserialize;
 use tasks::downstream::encode::{Cut, Frame, Framed};
 use tasks::downstream::tagging::Subwords;
 use tasks::downstream::token_classes::Classing;
@@ -154,7 +150,7 @@ impl Aligning {
     ) -> anyhow::Result<Self> {
         frozen::check("align.frozen", &config.frozen, from.sizes.as_ref(), &[])?;
         if let Some(sizes) = &from.sizes {
-            room(config.max_tokens, sizes.max_position_embeddings)?;
+            encoder::room(NAME, config.max_tokens, sizes.max_position_embeddings)?;
         }
         let (name, mask) = match which {
             Which::Align => {
@@ -189,7 +185,7 @@ impl Aligning {
         let encoder = encoder::with_dropout(loaded.config, config.hidden_dropout, config.attention_dropout);
         let vocabulary = self.from.vocabulary.0.load(context, self.from.vocabulary.1)?;
         context.record("padded_rows", encoder::fits(vocabulary.size(), vocabulary.special(), &encoder)?);
-        room(config.max_tokens, encoder.max_position_embeddings)?;
+        encoder::room(NAME, config.max_tokens, encoder.max_position_embeddings)?;
         self.from.vocabulary.0.belongs(&vocabulary, &base)?;
         Ok(Setup {
             encoder,
@@ -303,37 +299,12 @@ impl Aligning {
             stage: self.name.clone(),
             kind: Kind::Tasks { tasks, attention: None, class: None },
             sizes: model::checkpoint::sizes(&out.join(MODEL))?,
-            trained: vec![
-                training,
-                hub::sources_of_names(&names.sources),
-                "`engraft fetch` lists the licences of the published sources that it knows.".to_owned(),
-            ],
+            trained: vec![training, hub::sources_of_names(&names.sources), card::LICENCES.to_owned()],
             scores: vec![],
             began_with: Some(card::of_base(&self.from.base, context)?),
         };
         card.write(out)
     }
-}
-
-/// Steps in whose batches nothing was left to learn.
-fn without_loss(path: &Path) -> anyhow::Result<usize> {
-    #[derive(Deserialize)]
-    struct Step {
-        loss: f64,
-    }
-    let lines = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let losses = lines.lines().map(serde_json::from_str::<Step>);
-    let losses = losses.collect::<Result<Vec<_>, _>>().with_context(|| path.display().to_string())?;
-    Ok(losses.iter().filter(|step| step.loss == 0.0).count())
-}
-
-/// Refuses names that may have more tokens than the encoder has positions.
-fn room(max_tokens: usize, positions: usize) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        max_tokens <= positions,
-        "align.max_tokens is {max_tokens}, but the encoder has {positions} positions: lower it"
-    );
-    Ok(())
 }
 
 impl Stage for Aligning {
@@ -380,7 +351,7 @@ impl Stage for Aligning {
         self.complete(context)?;
         self.card(context, &names)?;
         let out = context.out();
-        context.record("steps_without_hard_pairs", without_loss(&out.join(METRICS))?);
+        context.record("steps_without_hard_pairs", metrics::without_loss(&out.join(METRICS))?);
         super::retrain::record(context, out)
     }
 }

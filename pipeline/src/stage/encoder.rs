@@ -7,6 +7,7 @@ use model::Device;
 use model::checkpoint::{PADDING, digests, is_padded};
 use model::encoder::Encoder;
 use model::encoder::config as sizes;
+use model::encoder::pool::Pooling;
 use model::params::Params;
 use serde::{Deserialize, Serialize};
 use tasks::token::encode::{Case, Special};
@@ -178,6 +179,31 @@ pub(crate) fn fits(entries: usize, special: Special, encoder: &sizes::Config) ->
         PADDING - 1
     );
     Ok(encoder.vocab_size - entries)
+}
+
+/// Refuses rows that may have more tokens than the encoder has positions; `table` says how many.
+///
+/// # Errors
+/// Names both.
+pub(crate) fn room(table: &str, max_tokens: usize, positions: usize) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        max_tokens <= positions,
+        "{table}.max_tokens is {max_tokens}, but the encoder has {positions} positions: lower it"
+    );
+    Ok(())
+}
+
+/// Refuses a pooling that has parameters of its own; `key` names it.
+///
+/// # Errors
+/// Names it.
+pub(crate) fn without_parameters(key: &str, pooling: Pooling) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        matches!(pooling, Pooling::Cls | Pooling::Mean | Pooling::Max),
+        "{key} is {:?}, expected \"cls\", \"mean\" or \"max\"",
+        pooling.name()
+    );
+    Ok(())
 }
 
 /// Sizes with other dropout rates than their own, where these are given.

@@ -153,18 +153,6 @@ impl Asking {
     }
 }
 
-/// Refuses sentences that may have more tokens than an encoder has positions.
-///
-/// # Errors
-/// Names both.
-pub(crate) fn room(max_tokens: usize, positions: usize) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        max_tokens <= positions,
-        "lama.max_tokens is {max_tokens}, but the encoder has {positions} positions: lower it"
-    );
-    Ok(())
-}
-
 /// A fact that can be asked of a vocabulary.
 struct Asked {
     fact: Fact,
@@ -342,7 +330,7 @@ impl Stage for Asking {
         let tokens = || (0_u32..).take(vocabulary.size()).collect();
         let allowed = allowed.or_else(|| (padded > 0).then(tokens));
         let positions = model.config().max_position_embeddings;
-        room(self.config.max_tokens, positions)?;
+        encoder::room("lama", self.config.max_tokens, positions)?;
         let (mut places, mut lines) = (ByRelation::new(), vec![]);
         let mut said = |one: &Asked, place: u64, best: u32| {
             let Fact { corpus, relation, id, object, .. } = &one.fact;

@@ -213,12 +213,7 @@ impl Stage for Linking {
             encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
                 .with_context(|| folder.display().to_string())?;
             self.vocabulary.0.belongs(&vocabulary, &folder)?;
-            anyhow::ensure!(
-                self.config.max_tokens <= predictor.config().max_position_embeddings,
-                "link.max_tokens is {}, but the encoder has {} positions: lower it",
-                self.config.max_tokens,
-                predictor.config().max_position_embeddings
-            );
+            encoder::room(NAME, self.config.max_tokens, predictor.config().max_position_embeddings)?;
             let encoding = Encoding {
                 vocabulary: &vocabulary,
                 predictor: &predictor,

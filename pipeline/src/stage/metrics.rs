@@ -125,16 +125,30 @@ struct Epoch {
     tasks: BTreeMap<String, Sums>,
 }
 
+/// The lines of a file of steps.
+fn steps(path: &Path) -> anyhow::Result<Vec<Step>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+    let step = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).with_context(|| format!("{}: line {}", path.display(), number + 1))
+    };
+    text.lines().enumerate().map(step).collect()
+}
+
+/// How many steps had no loss: in their batches nothing was left to learn.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(super) fn without_loss(path: &Path) -> anyhow::Result<usize> {
+    Ok(steps(path)?.iter().filter(|step| step.loss == 0.0).count())
+}
+
 /// One row per epoch: mean loss, and per task the mean loss and, where it has one, accuracy over its targets.
 ///
 /// # Errors
 /// When the file cannot be read.
 pub(super) fn by_epoch(path: &Path) -> anyhow::Result<Vec<Value>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
     let mut epochs: BTreeMap<u64, Epoch> = BTreeMap::new();
-    for (number, line) in text.lines().enumerate() {
-        let step: Step =
-            serde_json::from_str(line).with_context(|| format!("{}: line {}", path.display(), number + 1))?;
+    for step in steps(path)? {
         let epoch = epochs.entry(step.epoch).or_default();
         epoch.steps += 1;
         epoch.loss += step.loss;

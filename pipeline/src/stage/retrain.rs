@@ -282,9 +282,7 @@ impl Retrain {
         let mut trained = vec![training];
         if on_graph {
             trained.push(hub::sources_of(&index));
-            trained.push(
-                "`engraft fetch` lists the licences of the published sources that it knows.".to_owned(),
-            );
+            trained.push(card::LICENCES.to_owned());
         }
         if on_texts {
             trained.push(format!("## Texts\n\n{}", hub::LICENCE_OF_TEXTS));

@@ -1,6 +1,7 @@
 //! What a training leaves in its work folder, and the proof that a later run finds what was written: the lines of steps and evaluations, the state
 //! to resume from, the seal of a training that has ended. Whatever differs is an error with its name; only `--restart` begins anew.
 
+pub(super) mod settings;
 pub(super) mod steps;
 
 use std::collections::BTreeMap;

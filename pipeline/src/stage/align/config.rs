@@ -5,15 +5,16 @@ use model::optim::adamw::AdamWConfig;
 use model::optim::bert;
 use model::optim::schedule::Decay;
 use model::output::PairLoss;
-use model::range::{CLIP, DISTANCE, DROPOUT, RATE};
+use model::range::{DISTANCE, RATE};
 use model::train::heads::Mode;
 use serde::{Deserialize, Serialize};
 use text::ner::filters::Types;
 
 use crate::config::range::{MANY, inside, number, whole};
-use crate::stage::LONGEST;
 use crate::stage::finetune::begin::From;
 use crate::stage::retrain::heads;
+use crate::stage::training::settings::Updates;
+use crate::stage::{LONGEST, encoder};
 
 /// Trains an encoder so that names of one entity have near vectors, and names of others do not (SapBERT: Liu et al. 2021).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -184,15 +185,7 @@ impl Config {
         for (key, value, range) in counts {
             whole(format!("align.{key}"), value, range)?;
         }
-        anyhow::ensure!(
-            matches!(self.pooling, Pooling::Cls | Pooling::Mean | Pooling::Max),
-            "align.pooling is {:?}, expected \"cls\", \"mean\" or \"max\"",
-            self.pooling.name()
-        );
-        anyhow::ensure!(
-            !self.frozen.iter().any(|name| name.trim().is_empty()),
-            "align.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
-        );
+        encoder::without_parameters("align.pooling", self.pooling)?;
         anyhow::ensure!(
             self.from != Some(From::Align),
             "align.from is \"align\", which this table makes: name encoder, pretrain or retrain"
@@ -202,12 +195,16 @@ impl Config {
             "align.heads.mode is \"scratch\", and names are learnt by an encoder that has read: use none, hard, soft or forward"
         );
         inside("align.loss", self.loss.check())?;
-        inside("align", self.adamw.check())?;
-        inside("align", self.optimiser.as_ref().map_or(Ok(()), bert::Config::check))?;
         number("align.margin", self.margin.within().unwrap_or(0.0), &DISTANCE)?;
-        number("align.hidden_dropout", self.hidden_dropout.unwrap_or(0.0), &DROPOUT)?;
-        number("align.attention_dropout", self.attention_dropout.unwrap_or(0.0), &DROPOUT)?;
-        number("align.clip_norm", self.clip_norm, &CLIP)?;
+        let updates = Updates {
+            adamw: &self.adamw,
+            optimiser: self.optimiser.as_ref(),
+            clip_norm: self.clip_norm,
+            hidden_dropout: self.hidden_dropout,
+            attention_dropout: self.attention_dropout,
+            frozen: &self.frozen,
+        };
+        updates.check("align")?;
         number("align.learning_rate", self.learning_rate, &RATE)
     }
 }

@@ -10,7 +10,7 @@ use model::encoder::pool::Pooling;
 use model::optim::adamw::AdamWConfig;
 use model::optim::bert;
 use model::optim::schedule::Decay;
-use model::range::{CLIP, DROPOUT, RATE, WARM_UP};
+use model::range::{DROPOUT, RATE, WARM_UP};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::{Cut, Frame};
 use tasks::downstream::tagging::Subwords;
@@ -19,8 +19,9 @@ use tasks::token::encode::Vocabulary;
 use super::begin::From;
 use super::quirks::{ChosenOn, Quirks};
 use super::search::Search;
-use crate::config::range::{MANY, inside, number, whole};
+use crate::config::range::{MANY, number, whole};
 use crate::stage::LONGEST;
+use crate::stage::training::settings::Updates;
 use limits::{MaxExamples, Patience};
 use ranking::Ranking;
 pub(super) use ranking::{NegativesFrom, Scorer};
@@ -354,18 +355,15 @@ impl Fixed {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            !self.frozen.iter().any(|name| name.trim().is_empty()),
-            "finetune.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
-        );
-        for (key, rate) in
-            [("hidden_dropout", self.hidden_dropout), ("attention_dropout", self.attention_dropout)]
-        {
-            number(format!("finetune.{key}"), rate.unwrap_or(0.0), &DROPOUT)?;
-        }
-        number("finetune.clip_norm", self.clip_norm, &CLIP)?;
-        inside("finetune", self.adamw.check())?;
-        inside("finetune", self.optimiser.as_ref().map_or(Ok(()), bert::Config::check))?;
+        let updates = Updates {
+            adamw: &self.adamw,
+            optimiser: self.optimiser.as_ref(),
+            clip_norm: self.clip_norm,
+            hidden_dropout: self.hidden_dropout,
+            attention_dropout: self.attention_dropout,
+            frozen: &self.frozen,
+        };
+        updates.check("finetune")?;
         self.ranking.check()?;
         self.spans.check(self.max_tokens_of.values().copied().fold(self.max_tokens, usize::min))?;
         self.quirks.check(self.subwords)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tasks::downstream::example::Kind;
 use tasks::token::encode::Case;
 
-use super::{Asking, Which, room};
+use super::{Asking, Which};
 use crate::config::Config;
 use crate::engine::stage::Stage;
 use crate::stage::{benchmark, corpus, encoder, finetune, location, mapping, sizes, vocabulary};
@@ -25,7 +25,7 @@ pub(crate) fn asking(
         Which::Retrain => stage(config.retrain.is_some() && config.graft.is_none(), "retrain"),
     };
     if let Some(sizes) = sizes(config, places)? {
-        room(lama.max_tokens, sizes.max_position_embeddings)?;
+        encoder::room("lama", lama.max_tokens, sizes.max_position_embeddings)?;
     }
     let maps = |name: &str| {
         let is_of = |row: &str| name.starts_with(&format!("finetune-{row}-"));

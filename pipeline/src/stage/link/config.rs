@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use text::ner::filters::Types;
 
 use crate::config::range::whole;
-use crate::stage::LONGEST;
 use crate::stage::corpus::Texts;
 use crate::stage::finetune::begin::From;
+use crate::stage::{LONGEST, encoder};
 
 /// Mentions that are linked, and by what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -109,11 +109,7 @@ impl Config {
                 "link.sets.{place}.texts.format marks no entities: mentions with ids are in pubtator, bioc, bioc_json, brat or mention_list"
             );
         }
-        anyhow::ensure!(
-            matches!(self.pooling, Pooling::Cls | Pooling::Mean | Pooling::Max),
-            "link.pooling is {:?}, expected \"cls\", \"mean\" or \"max\"",
-            self.pooling.name()
-        );
+        encoder::without_parameters("link.pooling", self.pooling)?;
         whole("link.max_tokens", self.max_tokens as u64, 6..=LONGEST)
     }
 }

@@ -5,12 +5,13 @@ use model::optim::adamw::AdamWConfig;
 use model::optim::bert;
 use model::optim::schedule::Decay;
 use model::output::shards::{Alphas, OutputConfig};
-use model::range::{CLIP, DROPOUT, RATE};
+use model::range::RATE;
 use serde::{Deserialize, Serialize};
 
 use super::heads;
 use crate::config::range::{MANY, inside, number, whole};
 use crate::stage::stream::Stream;
+use crate::stage::training::settings::Updates;
 
 /// The weighted sum of the tasks' losses, as a measure.
 pub(super) const LOSS: &str = "loss";
@@ -168,20 +169,17 @@ impl Config {
         for (key, value, most) in counts {
             whole(format!("{table}.{key}"), value, 1..=most)?;
         }
-        anyhow::ensure!(
-            !self.frozen.iter().any(|name| name.trim().is_empty()),
-            "{table}.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
-        );
         inside(table, self.task_heads.check())?;
         inside(table, self.alphas.check())?;
-        inside(table, self.adamw.check())?;
-        inside(table, self.optimiser.as_ref().map_or(Ok(()), bert::Config::check))?;
-        for (key, rate) in
-            [("hidden_dropout", self.hidden_dropout), ("attention_dropout", self.attention_dropout)]
-        {
-            number(format!("{table}.{key}"), rate.unwrap_or(0.0), &DROPOUT)?;
-        }
-        number(format!("{table}.clip_norm"), self.clip_norm, &CLIP)?;
+        let updates = Updates {
+            adamw: &self.adamw,
+            optimiser: self.optimiser.as_ref(),
+            clip_norm: self.clip_norm,
+            hidden_dropout: self.hidden_dropout,
+            attention_dropout: self.attention_dropout,
+            frozen: &self.frozen,
+        };
+        updates.check(table)?;
         number(format!("{table}.learning_rate"), self.learning_rate, &RATE)
     }
 
