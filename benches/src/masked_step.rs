@@ -114,6 +114,7 @@ fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
             clip_norm: 1.0,
             frozen: vec![],
             heads,
+            lora: None,
             accumulate: 1,
             patience: None,
             covered_by: 1,

@@ -150,6 +150,7 @@ fn setup(of: &Settings, index: &Index) -> Setup {
             clip_norm: 1.0,
             frozen: vec![],
             heads: Heads::OPEN,
+            lora: None,
             accumulate: 1,
             patience: None,
             covered_by: 1,

@@ -1,5 +1,6 @@
 //! Encoders in and out as Hugging Face folders: `config.json` and `model.safetensors`.
 
+pub mod adapters;
 pub(crate) mod classifier;
 mod config_file;
 pub mod digests;
@@ -28,6 +29,7 @@ use crate::encoder::embedding::{POSITION, TOKEN};
 use crate::encoder::{Encoder, pool};
 use crate::params::OUTPUTS;
 use crate::params::{self, Params};
+use adapters::Adapted;
 use classifier::Classifier;
 use stored::Stored;
 pub use swap::remove_leftovers;
@@ -220,24 +222,39 @@ fn save_as<'a>(
     Ok(())
 }
 
-/// Writes a finished training so that it takes the place of whatever checkpoint lies in `dir` as a whole: the encoder as [`save`] does, the
-/// outputs, whose names begin with `outputs.`, in [`OUTPUTS_WEIGHTS_FILE`], `index` in [`OUTPUTS_FILE`], and the digests of all in
-/// [`digests::DIGESTS_FILE`]. `classifier` is the output as `transformers` has it, where it has it.
-pub(crate) fn save_finished(
-    dir: &Path,
-    config: &Config,
-    params: &Params,
-    classifier: Option<&Classifier>,
-    index: &Value,
-) -> Result<(), Error> {
-    swap::replace(dir, |work| {
-        let named = named(config, params, classifier);
-        save_as(work, config, classifier, named.iter().map(|(name, tensor)| (name.as_str(), *tensor)))?;
-        let outputs = params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(OUTPUTS)?, tensor)));
-        whole::write_tensors(&work.join(OUTPUTS_WEIGHTS_FILE), outputs)?;
-        whole::write_json(&work.join(OUTPUTS_FILE), index)?;
-        digests::seal(work)
-    })
+/// A finished training.
+#[derive(Debug)]
+pub(crate) struct Finished<'a> {
+    /// Sizes of the encoder.
+    pub(crate) config: &'a Config,
+    /// All parameters.
+    pub(crate) params: &'a Params,
+    /// The output as `transformers` has it, where it has it.
+    pub(crate) classifier: Option<&'a Classifier>,
+    /// What was added to the encoder's weights, if anything was.
+    pub(crate) adapters: Option<Adapted>,
+    /// What [`OUTPUTS_FILE`] says.
+    pub(crate) index: &'a Value,
+}
+
+impl Finished<'_> {
+    /// Writes it so that it takes the place of whatever checkpoint lies in `dir` as a whole: the encoder as [`save`] does, the outputs, whose names begin
+    /// with `outputs.`, in [`OUTPUTS_WEIGHTS_FILE`], adapters as [`adapters`] says, and the digests of all in [`digests::DIGESTS_FILE`].
+    pub(crate) fn save(&self, dir: &Path) -> Result<(), Error> {
+        let Finished { config, params, classifier, ref adapters, index } = *self;
+        swap::replace(dir, |work| {
+            let named = named(config, params, classifier);
+            save_as(work, config, classifier, named.iter().map(|(name, tensor)| (name.as_str(), *tensor)))?;
+            let outputs =
+                params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(OUTPUTS)?, tensor)));
+            whole::write_tensors(&work.join(OUTPUTS_WEIGHTS_FILE), outputs)?;
+            if let Some(adapters) = adapters {
+                adapters.write(work)?;
+            }
+            whole::write_json(&work.join(OUTPUTS_FILE), index)?;
+            digests::seal(work)
+        })
+    }
 }
 
 /// The encoder's parameters as `BertModel` or `RobertaModel` has them; where there is an output of masked words, with it and as `BertForMaskedLM` or
@@ -257,7 +274,7 @@ fn named<'p>(
     );
     let prefix = if named.is_empty() { "" } else { published::of(config.family).prefix };
     let moved = classifier.is_some_and(|of| of.has_pooler);
-    let encoder = params.iter().filter(|(name, _)| !name.starts_with(OUTPUTS));
+    let encoder = params.iter().filter(|(name, _)| params::is_of_encoder(name));
     named.extend(encoder.map(|(name, tensor)| {
         let prefix = if moved && pool::has(name) { classifier::OWN } else { prefix };
         (format!("{prefix}{name}"), tensor)

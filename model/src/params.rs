@@ -12,6 +12,13 @@ use crate::nn::single;
 
 /// The prefix of all parameters besides the encoder's.
 pub const OUTPUTS: &str = "outputs.";
+/// The prefix of the parameters of adapters, which are added to those of the encoder.
+pub(crate) const ADAPTERS: &str = "adapters.";
+
+/// Whether a parameter is one of the encoder.
+pub(crate) fn is_of_encoder(name: &str) -> bool {
+    !name.starts_with(OUTPUTS) && !name.starts_with(ADAPTERS)
+}
 
 /// The name of a parameter besides the encoder's.
 pub(crate) fn of_outputs(name: &str) -> String {
@@ -131,6 +138,14 @@ impl Params {
         self.vars.extend(other.vars);
         self.frozen.extend(other.frozen);
         self
+    }
+
+    /// The same parameters without those whose names begin so.
+    #[must_use]
+    pub(crate) fn without(&self, prefix: &str) -> Self {
+        let mut others = self.clone();
+        others.vars.retain(|name, _| !name.starts_with(prefix));
+        others
     }
 
     /// The same parameters, of which no gradient is computed for those whose names `frozen` accepts: whatever is built of them from now on

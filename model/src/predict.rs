@@ -31,7 +31,7 @@ use crate::encoder::tokens::Tokens;
 use crate::head::importance::{Importance, Probe, Samples};
 use crate::head::mask::Mask;
 use crate::output::{Anchor, Batch, Outline, Outputs, Targets, pool_name};
-use crate::params::{OUTPUTS, Params, of_outputs};
+use crate::params::{ADAPTERS, OUTPUTS, Params, of_outputs};
 #[cfg(feature = "cuda")]
 use kernels::Kernels;
 
@@ -116,7 +116,7 @@ impl Predictor {
         params: &Params,
         device: &Device,
     ) -> Result<Self, Error> {
-        let params = params.clone().freeze(|_| true);
+        let params = params.without(ADAPTERS).freeze(|_| true);
         let encoder = Encoder::new(config, &params)?;
         let outputs = Outputs::new(outline, config, &params)?;
         let attention = chosen.sibling().build(config, &params)?;

@@ -9,6 +9,7 @@ mod coverage;
 mod error;
 mod frozen;
 pub mod heads;
+pub mod lora;
 mod machine;
 mod micro;
 #[cfg(feature = "cuda")]
@@ -30,15 +31,15 @@ use serde_json::Value;
 use crate::Error;
 use crate::attention::label;
 use crate::checkpoint::{self, classifier, masked_lm};
-use crate::encoder::Encoder;
 use crate::head::slices::listed;
 use crate::optim::head_mask::HeadMask;
-use crate::params::{OUTPUTS, Params, Spec, of_outputs};
+use crate::params::{Params, Spec, is_of_encoder, of_outputs};
 use crate::predict::{Index, Predictor};
 use composed::Composed;
 pub use config::{Config, Setup};
 use coverage::Coverage;
 use heads::Mode;
+use lora::Adapters;
 use machine::Machine;
 use patience::Watch;
 pub use ranks::Next;
@@ -60,6 +61,8 @@ pub struct Trainer {
     frozen: BTreeMap<String, &'static str>,
     /// How updates spare kept heads.
     heads: HeadMask,
+    /// What moves some of the encoder's weights instead of updates of their own.
+    adapters: Adapters,
     /// What everything frozen was when training began.
     seal: Seal,
     coverage: Coverage,
@@ -77,6 +80,7 @@ impl Trainer {
     pub fn new(setup: Setup, device: &Device) -> Result<Self, Error> {
         setup.check()?;
         let params = Params::fresh(&setup.specs(), setup.train.seed, device)?;
+        Adapters::of(&setup).begin(&params)?;
         Trainer::over(setup, params, device)
     }
 
@@ -92,21 +96,23 @@ impl Trainer {
             return Err(Error::Misfit("train.heads.mode is scratch, which begins with fresh weights: leave the checkpoint out, or use the mode none".to_owned()));
         }
         let params = begin_with(dir, &setup, device)?;
+        Adapters::of(&setup).begin(&params)?;
         Trainer::over(setup, params, device)
     }
 
     fn over(setup: Setup, params: Params, device: &Device) -> Result<Self, Error> {
         let train = &setup.train;
         let heads = train.heads.over(setup.mask.as_ref());
-        let frozen = frozen::frozen(&setup, &params, &heads)?;
+        let (adapters, frozen) = (Adapters::of(&setup), frozen::frozen(&setup, &params, &heads)?);
+        let moved = adapters.moved();
         let params = params.freeze(|name| frozen.contains_key(name));
         setup.check_on(device)?;
         let chosen = setup.attention();
-        let trained = |name: &str| !frozen.contains_key(name);
+        let trained = |name: &str| !frozen.contains_key(name) && !moved.contains(name);
         let machine = machine(&setup, &params, trained, &heads, device)?;
         let weighs = setup.outline.tasks.iter().filter(|task| task.alpha > 0.0);
         let tasks = weighs.map(|task| task.name.clone()).collect();
-        let coverage = Coverage::new(&params, &frozen, tasks, train.covered_by);
+        let coverage = Coverage::new(&params, trained, tasks, train.covered_by);
         let seal = Seal::of(&params, &frozen, &heads)?;
         let mut predictor = Predictor::over(&setup.encoder, &setup.outline, &chosen, &params, device)?;
         if let Some(gates) = &setup.gates {
@@ -115,7 +121,20 @@ impl Trainer {
         let device = device.clone();
         let watch = Watch::new();
         let ranks = Ranks::default();
-        Ok(Trainer { setup, params, machine, ranks, frozen, heads, seal, coverage, predictor, watch, device })
+        Ok(Trainer {
+            setup,
+            params,
+            machine,
+            ranks,
+            frozen,
+            heads,
+            adapters,
+            seal,
+            coverage,
+            predictor,
+            watch,
+            device,
+        })
     }
 
     /// The model as it is after the steps made so far, without gradients; it follows later ones.
@@ -147,6 +166,7 @@ impl Trainer {
         for (name, numbers) in with {
             self.params.set(name, &numbers.to_device(&self.device)?)?;
         }
+        self.adapters.begin(&self.params)?;
         self.machine.weights_were_set()?;
         // What is frozen is frozen as it is now.
         self.seal = Seal::of(&self.params, &self.frozen, &self.heads)?;
@@ -165,7 +185,7 @@ impl Trainer {
         &self.params
     }
 
-    /// Parameters that are not trained, with the reason. Those of which only some heads are not are
+    /// Parameters that do not move, with the reason. Those of which only some heads do not are
     /// [`Trainer::frozen_heads`].
     #[must_use]
     pub fn frozen(&self) -> &BTreeMap<String, &'static str> {
@@ -180,7 +200,7 @@ impl Trainer {
         partly.filter(|(name, _)| !self.frozen.contains_key(*name)).collect()
     }
 
-    /// [`Trainer::frozen`] and [`Trainer::frozen_heads`] formatted: what is frozen of each parameter, and why.
+    /// [`Trainer::frozen`] and [`Trainer::frozen_heads`] formatted, and what adapters move: what is not trained of each parameter, and why.
     #[must_use]
     pub fn frozen_reasons(&self) -> BTreeMap<String, String> {
         let whole = self.frozen.iter().map(|(name, why)| (name.clone(), (*why).to_owned()));
@@ -189,7 +209,8 @@ impl Trainer {
                 format!("the head mask keeps heads {} (from 0); the others are trained", listed(&heads));
             (name.to_owned(), why)
         });
-        whole.chain(partly).collect()
+        let moved = self.adapters.moved().into_iter().map(|name| (name, lora::MOVED.to_owned()));
+        whole.chain(partly).chain(moved).collect()
     }
 
     /// Whether everything frozen, to the bit, is what training began with. [`Trainer::save_checkpoint`] asks it as well.
@@ -243,7 +264,7 @@ impl Trainer {
     }
 
     /// Writes a folder that [`Predictor::load`] and `transformers` read: the encoder, the outputs beside it and what they are
-    /// ([`checkpoint::OUTPUTS_FILE`]). It takes the place of a checkpoint in `dir` as a whole; other files there stay. Nothing is written when
+    /// ([`checkpoint::OUTPUTS_FILE`]); adapters are added to the weights, and lie beside them as well ([`checkpoint::adapters`]). It takes the place of a checkpoint in `dir` as a whole; other files there stay. Nothing is written when
     /// something frozen has moved.
     ///
     /// # Errors
@@ -262,7 +283,15 @@ impl Trainer {
             None => classifier::of(&self.setup.outline, &self.setup.encoder, &self.params)?,
             Some(_) => None,
         };
-        checkpoint::save_finished(dir, &self.setup.encoder, &self.params, classifier.as_ref(), &index)
+        let is_trained = |name: &str| !self.frozen.contains_key(name);
+        checkpoint::Finished {
+            config: &self.setup.encoder,
+            params: &self.params,
+            classifier: classifier.as_ref(),
+            adapters: self.adapters.adapted(&self.params, is_trained)?,
+            index: &index,
+        }
+        .save(dir)
     }
 }
 
@@ -290,10 +319,10 @@ fn begin_with(dir: &Path, setup: &Setup, device: &Device) -> Result<Params, Erro
     let mut tensors: BTreeMap<String, Tensor> =
         params.iter().map(|(name, tensor)| (name.to_owned(), tensor.clone())).collect();
     // A pooler that the checkpoint lacks is as new as an output: another seed, another one.
-    let specs = [Encoder::specs(&setup.encoder), setup.output_specs()].concat();
+    let specs = setup.specs();
     let drawn: Vec<Spec> = specs
         .iter()
-        .filter(|spec| fresh.contains(&spec.name) || spec.name.starts_with(OUTPUTS))
+        .filter(|spec| fresh.contains(&spec.name) || !is_of_encoder(&spec.name))
         .cloned()
         .collect();
     for (name, tensor) in Params::fresh(&drawn, seed, device)?.iter() {

@@ -65,6 +65,7 @@ pub fn training(rate: f64) -> train::Config {
         clip_norm: f64::MAX,
         frozen: vec![],
         heads: Heads { mode: Mode::None, shared: Shared::Train, soft_on: SoftOn::Step },
+        lora: None,
         accumulate: 1,
         patience: None,
         covered_by: 1,

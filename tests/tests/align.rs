@@ -117,7 +117,7 @@ fn a_kill_costs_no_byte_and_threads_change_none() {
         let engraft = Engraft::own(&["run", "align"], &config, out).set("align.accumulate=2");
         engraft.set("align.epochs=30").set("align.checkpoint_every=2").set("align.margin=\"all\"")
     };
-    run(&whole).env("RAYON_NUM_THREADS", "1").ok();
+    run(&whole).arg("--jobs").arg("1").ok();
     let ran = run(&killed).kill_at("align:working:40").output();
     assert_ne!(ran.code(), Some(0), "{}", ran.text());
     let again = run(&killed).output();

@@ -26,7 +26,8 @@ fn graft(verb: &[&str], out: &Path) -> Engraft {
 /// A benchmark of two classes, one of which holds.
 const MORTALITY: &str = "{ name = \"mortality\", cop = { notes = \"world:mimic/NOTEEVENTS.csv\", admissions = \"world:mimic/ADMISSIONS.csv\", diagnoses = \"world:mimic/DIAGNOSES_ICD.csv\", procedures = \"world:mimic/PROCEDURES_ICD.csv\", outcome = \"mortality\", variant = \"fixed\", split = { drawn = { valid = 0.2, test = 0.4 } }, mask_search = 0.2, seed = 1 } }";
 
-const ROWS: [&str; 8] = ["base", "pruned", "scratch", "no_mask", "hard", "soft", "forward", "synonyms"];
+const ROWS: [&str; 9] =
+    ["base", "pruned", "scratch", "no_mask", "hard", "soft", "forward", "lora", "synonyms"];
 
 /// The stages of one benchmark and seed, all rows, with what they need; fast enough for several tests.
 fn one_benchmark(verb: &[&str], out: &Path, rows: &str) -> Engraft {
@@ -39,6 +40,7 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
     let out = folder.path();
     let run = || {
         let engraft = graft(&["run", "results"], out).set("align={ batch = 8, max_steps = 4 }");
+        let engraft = engraft.set("graft.lora={ rank = 4 }").set("graft.lora_learning_rate=0.001");
         engraft.set(&format!("graft.rows={ROWS:?}"))
     };
     run().ok();
@@ -79,6 +81,9 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
     assert!(frozen.contains("the head mask keeps head"), "{frozen}");
     let frozen = std::fs::read_to_string(out.join("retrain-synonyms/frozen.json")).unwrap();
     assert!(frozen.contains("the head mask keeps head"), "{frozen}");
+    let frozen = std::fs::read_to_string(out.join("retrain-lora/frozen.json")).unwrap();
+    assert!(frozen.contains("its adapter moves it"), "{frozen}");
+    assert_eq!(json(out.join("retrain-lora/model/adapters.json"))["r"], 4);
     let before = artifacts(out);
     let again = run().output();
     assert!(!again.text().contains(" ran"), "{}", again.text());

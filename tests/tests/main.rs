@@ -5,6 +5,7 @@
     reason = "these are tests; a failed step is a failed test"
 )]
 
+mod adapters;
 mod align;
 mod bad_input;
 mod bi_encoder;

@@ -83,6 +83,7 @@ fn transformers_fills_masks_with_what_engraft_trained(
             clip_norm: 1.0,
             frozen: vec![],
             heads: Heads::OPEN,
+            lora: None,
             accumulate: 1,
             patience: None,
             covered_by: 1,

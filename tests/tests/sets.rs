@@ -290,7 +290,7 @@ fn a_recipe_that_was_killed_ends_with_the_same_bytes() {
     let folder = folder.path();
     made(folder);
     let stage = ["run", "recipe-all-1"];
-    engraft(&stage, folder, "whole").env("RAYON_NUM_THREADS", "1").ok();
+    engraft(&stage, folder, "whole").arg("--jobs").arg("1").ok();
     let killed = engraft(&stage, folder, "killed").kill_at("recipe-all-1:working:9").output();
     assert_ne!(killed.code(), Some(0), "{}", killed.text());
     engraft(&stage, folder, "killed").ok();

@@ -111,6 +111,7 @@ pub(crate) fn train(peak: f64) -> Config {
         clip_norm: 1.0,
         frozen: vec![],
         heads: Heads::OPEN,
+        lora: None,
         accumulate: 1,
         patience: None,
         covered_by: 1,

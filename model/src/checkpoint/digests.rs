@@ -9,6 +9,7 @@ use base::visible::shortened;
 use batch::family::{TOKENIZER_FILE, VOCABULARY_FILES};
 use serde::{Deserialize, Serialize};
 
+use super::adapters::{ADAPTERS_FILE, ADAPTERS_WEIGHTS_FILE};
 use super::proof::Proof;
 use super::{CONFIG_FILE, OUTPUTS_FILE, OUTPUTS_WEIGHTS_FILE, WEIGHTS_FILE, error, whole};
 use crate::Error;
@@ -19,11 +20,13 @@ pub const DIGESTS_FILE: &str = "digests.json";
 pub const TASK_FILE: &str = "task.json";
 
 /// All files that engraft reads of a folder with digests. Others may lie there: they change no answer.
-const READ: [&str; 9] = [
+const READ: [&str; 11] = [
     CONFIG_FILE,
     WEIGHTS_FILE,
     OUTPUTS_FILE,
     OUTPUTS_WEIGHTS_FILE,
+    ADAPTERS_FILE,
+    ADAPTERS_WEIGHTS_FILE,
     TASK_FILE,
     TOKENIZER_FILE,
     VOCABULARY_FILES[0],

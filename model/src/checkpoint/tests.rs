@@ -149,7 +149,10 @@ fn silent_05_a_finished_training_carries_digests_that_loading_checks() {
     let params = Params::fresh(&Encoder::specs(&tiny()), 3, &Device::Cpu).unwrap();
     let model = dir.path().join("model");
     let save = |seed: u64| {
-        save_finished(&model, &tiny(), &params, None, &serde_json::json!({ "seed": seed })).unwrap();
+        let index = serde_json::json!({ "seed": seed });
+        let (config, params) = (&tiny(), &params);
+        let finished = Finished { config, params, classifier: None, adapters: None, index: &index };
+        finished.save(&model).unwrap();
     };
     save(1);
     load(&model, &Device::Cpu).unwrap();

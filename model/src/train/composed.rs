@@ -7,6 +7,7 @@ use base::rng::CounterRng;
 use candle_core::{DType, Device, Tensor};
 
 use super::coverage::Coverage;
+use super::lora::Adapters;
 use super::machine::{Job, Machine, Wait};
 use super::micro::Micro;
 use super::ranks::{Plan, Ranks};
@@ -40,6 +41,8 @@ pub(super) struct Composed {
     trained: Vec<String>,
     /// How updates spare kept heads.
     heads: HeadMask,
+    /// What moves some of the encoder's weights.
+    adapters: Adapters,
     /// Gates of the forward pass in training, `[l, h]`.
     pub(super) gates_lh: Option<Tensor>,
     device: Device,
@@ -87,6 +90,7 @@ impl Composed {
                 trained,
             )?,
             heads: heads.clone(),
+            adapters: Adapters::of(setup),
             gates_lh: gates.map(|gates| gates.gates(device)).transpose()?,
             device: device.clone(),
             ranks: Ranks::default(),
@@ -184,12 +188,13 @@ impl Composed {
         if !grad_norm.is_finite() {
             return Err(wild_gradient(step, &grads, tasks)?);
         }
-        coverage.see(step, tasks, &grads)?;
+        coverage.see(step, tasks, &grads, &self.adapters.asleep(&self.params)?)?;
         let rate = self.setup.train.schedule.rate(step);
         let scale = clip::factor(grad_norm, self.setup.train.clip_norm);
         let before = self.heads.before(&self.params)?;
         self.optimiser.step(&self.params, grads, Update { rate, scale })?;
         self.heads.hold_back(&self.params, &before)?;
+        self.adapters.add(&self.params)?;
         Ok(Made { rate, grad_norm })
     }
 
@@ -197,11 +202,12 @@ impl Composed {
     fn gradients(&self, total: &Tensor) -> Result<BTreeMap<String, Tensor>, Error> {
         let mut store = crate::nn::gradients::gradients(total)?;
         let mut grads = BTreeMap::new();
-        for name in &self.trained {
+        for name in self.trained.iter().chain(&self.adapters.moved()) {
             if let Some(grad) = store.remove(&self.params.get(name)?) {
                 grads.insert(name.clone(), grad);
             }
         }
+        self.adapters.gradients(&self.params, &mut grads)?;
         self.heads.screen(&mut grads)?;
         Ok(grads)
     }

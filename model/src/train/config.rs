@@ -6,6 +6,7 @@ use candle_core::Device;
 use serde::{Deserialize, Serialize};
 
 use super::heads::{Heads, Mode};
+use super::lora::{self, Adapters};
 use super::patience::Patience;
 use super::state::Run;
 use crate::Error;
@@ -42,6 +43,9 @@ pub struct Config {
     pub frozen: Vec<String>,
     /// What a head mask does to the training.
     pub heads: Heads,
+    /// Adapters that are trained in the encoder's place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<lora::Config>,
     /// Micro-batches of a step; the last step of a training may have fewer.
     pub accumulate: u64,
     /// When to evaluate on held-out samples and when to give up; `None` trains all steps.
@@ -89,7 +93,7 @@ impl Setup {
 
     /// Every parameter of a model with these settings.
     pub(super) fn specs(&self) -> Vec<Spec> {
-        [Encoder::specs(&self.encoder), self.output_specs()].concat()
+        [Encoder::specs(&self.encoder), self.output_specs(), Adapters::of(self).specs()].concat()
     }
 
     /// The outputs' parameters among them, and those of the attention.
@@ -118,11 +122,35 @@ impl Setup {
     /// # Errors
     /// Names the setting that it cannot keep.
     pub(super) fn check_on(&self, device: &Device) -> Result<(), InvalidSetting> {
+        if self.train.lora.is_some() && !device.is_cpu() {
+            let expected = "none on CUDA, whose kernels do not train adapters yet: compute on the CPU";
+            return Err(InvalidSetting::new("lora", "given", expected));
+        }
         match self.train.dtype {
             ActivationDtype::Tf32 if device.is_cpu() => {
                 Err(InvalidSetting::new("dtype", "tf32", "f32 or bf16 on the CPU: tf32 is of tensor cores"))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Whether adapters, if there are any, fit the encoder, and nothing else says what of it is trained.
+    fn check_lora(&self) -> Result<(), InvalidSetting> {
+        let Some(lora) = &self.train.lora else { return Ok(()) };
+        lora.check(Some(&self.encoder))?;
+        let alone = [
+            ("heads.mode", self.train.heads.mode == Mode::None),
+            ("frozen", self.train.frozen.is_empty()),
+            ("gates", self.gates.is_none()),
+            ("attention", self.attention().is_plain()),
+        ];
+        match alone.into_iter().find(|(_, left_out)| !left_out) {
+            Some((setting, _)) => Err(InvalidSetting::new(
+                "lora",
+                format!("given beside {setting}"),
+                "one of them: adapters are trained in the place of the whole encoder, whose attention is BERT's own",
+            )),
+            None => Ok(()),
         }
     }
 
@@ -140,6 +168,7 @@ impl Setup {
             }
         }
         self.train.check()?;
+        self.check_lora()?;
         let of_layers = self.attention.is_plain() && self.outline.knowledge.is_none();
         if self.train.recompute == Recompute::Layers && !of_layers {
             let expected = "none: layers are recomputed with BERT's own attention or label embeddings";

@@ -30,29 +30,30 @@ impl Coverage {
     /// Nothing has been seen so far. `tasks` are to have had a batch by the step `by`.
     pub(super) fn new(
         params: &Params,
-        frozen: &BTreeMap<String, &'static str>,
+        trained: impl Fn(&str) -> bool,
         tasks: BTreeSet<String>,
         by: u64,
     ) -> Self {
-        let trained = params.iter().map(|(name, _)| name).filter(|name| !frozen.contains_key(*name));
+        let trained = params.iter().map(|(name, _)| name).filter(|name| trained(name));
         let uncovered = trained.filter(|name| !TRUE_ZERO.iter().any(|zero| name.ends_with(zero)));
         Self { uncovered: uncovered.map(str::to_owned).collect(), waiting: tasks, by }
     }
 
     /// Takes note of a step. Once every task has had a batch, refuses parameters that have had no gradient, or only such as are 0
-    /// everywhere.
+    /// everywhere; those that cannot have one yet are `excused`.
     pub(super) fn see(
         &mut self,
         step: u64,
         tasks: &Records,
         grads: &BTreeMap<String, Tensor>,
+        excused: &BTreeSet<String>,
     ) -> Result<(), Error> {
         let mut norms = BTreeMap::new();
         for (name, grad) in grads.iter().filter(|(name, _)| self.uncovered.contains(*name)) {
             let alone = BTreeMap::from([(name.clone(), grad.clone())]);
             norms.insert(name.clone(), clip::global_norm(&alone)?);
         }
-        self.see_norms(step, tasks, &norms)
+        self.see_norms(step, tasks, &norms, excused)
     }
 
     /// As [`Coverage::see`], of the gradients' norms.
@@ -61,6 +62,7 @@ impl Coverage {
         step: u64,
         tasks: &Records,
         norms: &BTreeMap<String, f64>,
+        excused: &BTreeSet<String>,
     ) -> Result<(), Error> {
         // A batch whose rows are all told apart well enough says nothing of what a gradient reaches.
         let nothing = norms.values().all(|norm| *norm == 0.0);
@@ -72,12 +74,13 @@ impl Coverage {
             self.waiting.remove(task);
         }
         let all = self.waiting.is_empty() || step >= self.by;
-        if self.uncovered.is_empty() || !all {
+        let missing: Vec<String> = self.uncovered.difference(excused).cloned().collect();
+        if missing.is_empty() || !all {
             return Ok(());
         }
         Err(Error::Misfit(format!(
             "by step {step}, no gradient reaches [{}]; name them in `frozen` if that is meant, else the model has lost a connection, or a task has had no batch: train more steps; of a metric, no batch had a hard pair: take larger ones, or all pairs",
-            self.uncovered.iter().cloned().collect::<Vec<_>>().join(", ")
+            missing.join(", ")
         )))
     }
 }

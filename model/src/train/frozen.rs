@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::Setup;
 use super::heads::Shared;
+use super::lora::Adapters;
 use crate::Error;
-use crate::encoder::pool::Pooling;
+use crate::encoder::pool::{self, Pooling};
 use crate::head::slices;
 use crate::optim::head_mask::HeadMask;
 use crate::output::{Output, RankLoss, pool_name};
-use crate::params::{OUTPUTS, Params};
+use crate::params::{Params, is_of_encoder};
 
 /// The names of a training's frozen parameters with the reasons. Of several reasons the last one is told.
 ///
@@ -23,6 +24,14 @@ pub(super) fn frozen(
     let mut frozen = Frozen { params, reasons: BTreeMap::new() };
     for name in heads.frozen() {
         frozen.those(|of| of == name, "the head mask keeps all heads of its layer");
+    }
+    let adapters = Adapters::of(setup);
+    if !adapters.is_empty() {
+        let (moved, bases) = (adapters.moved(), adapters.bases());
+        // A pooler that a task pools with is trained as outputs are: where a checkpoint has none, it is as new.
+        let is_still = |name: &str| is_of_encoder(name) && !pool::has(name) && !moved.contains(name);
+        frozen.those(is_still, "adapters are trained in its place");
+        frozen.those(|name| bases.contains(name), "an adapter is added to it");
     }
     for name in shut_layers(setup).flat_map(slices::of_layer).map(|(name, _)| name) {
         frozen.those(|of| of == name, "the gates turn off all heads of its layer");
@@ -89,7 +98,7 @@ impl Frozen<'_> {
 /// Whether a parameter of the encoder belongs to no head.
 fn is_shared(setup: &Setup, name: &str) -> bool {
     let of_heads = || (0..setup.encoder.num_hidden_layers).flat_map(slices::of_layer);
-    !name.starts_with(OUTPUTS) && !of_heads().any(|(of_head, _)| of_head == name)
+    is_of_encoder(name) && !of_heads().any(|(of_head, _)| of_head == name)
 }
 
 /// Layers of which the gates of a pruned encoder let no head take part.

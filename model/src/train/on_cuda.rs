@@ -1,6 +1,6 @@
 //! Steps on a CUDA device: launched without waiting, told of when the device has finished them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use candle_core::Device;
@@ -192,7 +192,7 @@ impl Machine for OnCuda {
             let name = landed.wild.as_deref().unwrap_or("all parameters together");
             return Err(error::wild_gradient(of.step, name, landed.norm, &record.tasks));
         }
-        coverage.see_norms(of.step, &record.tasks, &landed.norms)?;
+        coverage.see_norms(of.step, &record.tasks, &landed.norms, &BTreeSet::new())?;
         Ok(Some(record))
     }
 

@@ -2,6 +2,7 @@
 
 mod damaged;
 pub(crate) mod finetune;
+mod lora;
 pub(crate) mod masked;
 mod outputs;
 pub(crate) mod ranks;
@@ -46,6 +47,7 @@ pub(crate) fn config(total_steps: u64) -> Config {
         clip_norm: 1.0,
         frozen: vec![],
         heads: Heads::OPEN,
+        lora: None,
         accumulate: 1,
         patience: None,
         covered_by: 1,

@@ -98,9 +98,14 @@ pub(crate) fn of_base(base: &Base, context: &Context) -> anyhow::Result<(String,
     Ok((base.name(), body(&text)))
 }
 
+/// What a card says of training, with what that began with; nothing of a card that engraft did not write.
+pub(crate) fn of_training(card: &str) -> &str {
+    card.split_once(HOW_TO_LOAD_END).map_or("", |(_, about)| about)
+}
+
 /// A card without its head, its title and how to load it, its headings one level deeper.
 fn body(card: &str) -> String {
-    let about = card.split_once(HOW_TO_LOAD_END).map_or("", |(_, about)| about);
+    let about = of_training(card);
     let deeper = |line: &str| if line.starts_with('#') { format!("#{line}\n") } else { format!("{line}\n") };
     about.lines().map(deeper).collect::<String>().trim().to_owned()
 }

@@ -1,5 +1,6 @@
 //! A model's folder as other tools take it: transformers, sentence-transformers, ONNX, Hugging Face's hub. Trains nothing and computes nothing.
 
+mod adapters;
 mod onnx;
 
 use std::fs::{self, File};
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail, ensure};
 use base::whole::{NewFolder, folder};
 use model::Device;
+use model::checkpoint::adapters::{ADAPTERS_FILE, ADAPTERS_WEIGHTS_FILE};
 use model::checkpoint::{self, digests};
 use model::encoder::pool::Pooling;
 use serde_json::{Value, json};
@@ -29,11 +31,19 @@ pub(crate) enum Form {
     Onnx,
     /// Everything, to be uploaded.
     Hub,
+    /// The adapters alone that were trained in the encoder's place.
+    Peft,
 }
 
 /// Files that engraft alone reads.
-const OWN: [&str; 4] =
-    [task_file::FILE, checkpoint::OUTPUTS_FILE, checkpoint::OUTPUTS_WEIGHTS_FILE, digests::DIGESTS_FILE];
+const OWN: [&str; 6] = [
+    task_file::FILE,
+    checkpoint::OUTPUTS_FILE,
+    checkpoint::OUTPUTS_WEIGHTS_FILE,
+    ADAPTERS_FILE,
+    ADAPTERS_WEIGHTS_FILE,
+    digests::DIGESTS_FILE,
+];
 
 /// What stands on top of an encoder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,6 +131,7 @@ impl Export<'_> {
                 self.copy(out, |name| !OWN.contains(&name))?;
                 self.modules(out, sizes.hidden_size, sizes.max_position_embeddings)?;
             }
+            Form::Peft => adapters::write(model, out)?,
             Form::Onnx => {
                 self.copy(out, |name| !OWN.contains(&name) && !is_weights(name))?;
                 self.onnx(out, &layer)?;
@@ -128,7 +139,7 @@ impl Export<'_> {
         }
         let files = listed(out)?;
         made.finish().with_context(|| into.display().to_string())?;
-        let is_left = layer == Layer::Own && self.form != Form::Hub;
+        let is_left = layer == Layer::Own && !matches!(self.form, Form::Hub | Form::Peft);
         let note = is_left.then(|| {
             format!(
                 "{}: {OWN_LAYER}, and stays here: {} has the encoder alone",
@@ -158,10 +169,7 @@ impl Export<'_> {
     fn copy(&self, out: &Path, wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
         for (path, name) in files(self.model)? {
             if wanted(&name) {
-                let to = out.join(&name);
-                let copied = fs::copy(&path, &to).and_then(|_| File::open(&to)?.sync_all());
-                copied
-                    .with_context(|| format!("{}: cannot be copied to {}", path.display(), to.display()))?;
+                copy(&path, &out.join(&name))?;
             }
         }
         Ok(())
@@ -282,6 +290,12 @@ fn files(folder: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// Copies a file; it is on the disk then.
+fn copy(path: &Path, to: &Path) -> anyhow::Result<()> {
+    let copied = fs::copy(path, to).and_then(|_| File::open(to)?.sync_all());
+    copied.with_context(|| format!("{}: cannot be copied to {}", path.display(), to.display()))
 }
 
 fn put(out: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {

@@ -18,11 +18,13 @@ use crate::bundle::export::{Export, Exported, Form};
 Examples:
   engraft export out/finetune-base-mortality-1/model --to onnx --into mortality-onnx
   engraft export out/retrain/model --to sentence-transformers --pooling mean --into encoder
+  engraft export out/retrain-lora/model --to peft --into adapters
   engraft export out/finetune-base-mortality-1/model --to hub --into upload
 
   transformers           what from_pretrained reads, without files of engraft's own
   sentence-transformers  the same, with how texts are pooled
   onnx                   model.onnx (last layer included, or pooled), sizes and vocabulary
+  peft                   adapters alone (retrain.lora), to be added to the encoder that they began with
   hub                    everything, with model card and .gitattributes: hf upload REPOSITORY upload
 
 The answers are those of `engraft predict` and `engraft encode`. Models whose attention has labels,
@@ -48,6 +50,7 @@ pub(super) enum To {
     Transformers,
     SentenceTransformers,
     Onnx,
+    Peft,
     Hub,
 }
 
@@ -57,6 +60,7 @@ pub(super) fn export(asked: &Asked, format: Format) -> anyhow::Result<Exit> {
         To::Transformers => Form::Transformers,
         To::SentenceTransformers => Form::SentenceTransformers,
         To::Onnx => Form::Onnx,
+        To::Peft => Form::Peft,
         To::Hub => Form::Hub,
     };
     let takes_pooling = matches!(form, Form::Onnx | Form::SentenceTransformers);

@@ -208,6 +208,7 @@ impl Aligning {
                 clip_norm: config.clip_norm,
                 frozen: config.frozen.clone(),
                 heads: heads::heads(config.heads.as_ref()),
+                lora: None,
                 accumulate: config.accumulate,
                 patience: None,
                 // A batch may have no hard pair.

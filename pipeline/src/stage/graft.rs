@@ -27,6 +27,7 @@ pub(crate) mod settings;
 use anyhow::Context as _;
 use model::optim::head_mask::SoftOn;
 use model::train::heads::{Mode, Shared};
+use model::train::lora;
 use serde::{Deserialize, Serialize};
 
 use super::align::{self, Aligning};
@@ -76,6 +77,14 @@ pub(crate) struct Config {
     /// Source: ours: KIMERA's equation 3 scales the gradient, which has next to no effect with Adam.
     #[serde(default)]
     pub soft_on: SoftOn,
+    /// As `retrain.lora`, for row `lora`.
+    #[serde(default)]
+    pub lora: lora::Config,
+    /// Peak learning rate of row `lora`; left out, that of `[retrain]`.
+    ///
+    /// Source: ours: one rate for all rows; adapters usually take a higher one than the encoder does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora_learning_rate: Option<f64>,
     /// How the importance of heads is measured.
     #[serde(default)]
     pub importance: importance::Config,
@@ -108,6 +117,8 @@ pub(crate) enum Row {
     Soft,
     /// As `hard`, with only the vacant heads in the forward pass (KIMERA b+f).
     Forward,
+    /// Retrained on the graph by low-rank adapters (LoRA), as `graft.lora` says.
+    Lora,
     /// Aligned by the graph's synonyms as `[align]` says, with important heads frozen.
     Synonyms,
 }
@@ -129,6 +140,7 @@ impl Row {
             Row::Hard => "hard",
             Row::Soft => "soft",
             Row::Forward => "forward",
+            Row::Lora => "lora",
             Row::Synonyms => "synonyms",
         }
     }
@@ -138,7 +150,7 @@ impl Row {
         match self {
             Row::Base | Row::Pruned => None,
             Row::Scratch => Some(Mode::Scratch),
-            Row::NoMask => Some(Mode::None),
+            Row::NoMask | Row::Lora => Some(Mode::None),
             Row::Hard | Row::Synonyms => Some(Mode::Hard),
             Row::Soft => Some(Mode::Soft),
             Row::Forward => Some(Mode::Forward),
@@ -150,7 +162,7 @@ impl Row {
         match self {
             Row::Pruned | Row::Hard | Row::Forward | Row::Synonyms => Some(mask::HARD),
             Row::Soft => Some(mask::SOFT),
-            Row::Base | Row::Scratch | Row::NoMask => None,
+            Row::Base | Row::Scratch | Row::NoMask | Row::Lora => None,
         }
     }
 
@@ -236,6 +248,16 @@ impl Config {
         stages
     }
 
+    /// The settings that a row is retrained with, but for its heads.
+    fn retraining(&self, row: Row, retraining: &retrain::Config) -> retrain::Config {
+        let mut of_row = retraining.clone();
+        if row == Row::Lora {
+            of_row.lora = Some(self.lora.clone());
+            of_row.learning_rate = self.lora_learning_rate.unwrap_or(of_row.learning_rate);
+        }
+        of_row
+    }
+
     /// The stages that retrain a row's encoders.
     fn retrained(
         &self,
@@ -252,8 +274,10 @@ impl Config {
         // Without a mask it is ordinary training: `scratch` would keep random layers otherwise.
         let shared = if mode.needs_mask() { self.shared } else { Shared::Train };
         let heads = heads::Config { mask: None, mode, shared, soft_on: self.soft_on };
+        let retraining = &self.retraining(row, retraining);
         let retrain = |name: &str, mask: Option<&str>, config: &retrain::Config| {
-            let config = retrain::Config { heads: Some(heads.clone()), ..config.clone() };
+            let heads = config.lora.is_none().then(|| heads.clone());
+            let config = retrain::Config { heads, ..config.clone() };
             Retrain::new(Which::Row { name, mask }, &config, from.clone(), places)
         };
         let mut stages: Vec<Box<dyn Stage>> = vec![];

@@ -38,6 +38,7 @@ use super::metrics;
 use super::training::METRICS;
 use super::training::steps::{Evaluation, FROZEN, Sharing, Training, ended};
 use crate::bundle::card::{self, Card, Kind};
+use crate::config::range::inside;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::ranks::{Joined, Others};
@@ -121,6 +122,8 @@ impl Retrain {
     ) -> anyhow::Result<Self> {
         let table = if which == Which::Pretrain { "pretrain" } else { "retrain" };
         config.check(table, &from.shards.config.tasks)?;
+        let lora = config.lora.as_ref().map_or(Ok(()), |lora| lora.check(from.sizes.as_ref()));
+        inside(table, lora)?;
         frozen::check(&format!("{table}.frozen"), &config.frozen, from.sizes.as_ref(), &["outputs."])?;
         let (name, mask) = match which {
             Which::Pretrain => {
@@ -187,6 +190,7 @@ impl Retrain {
                 clip_norm,
                 frozen: self.config.frozen.clone(),
                 heads: heads::heads(self.config.heads.as_ref()),
+                lora: self.config.lora.clone(),
                 accumulate: self.config.accumulate,
                 patience: self.patience(),
                 // With KIMERA's schedule every step shows all tasks; others have shown all by the end, or one was never trained.

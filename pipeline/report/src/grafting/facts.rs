@@ -287,6 +287,7 @@ impl Row {
             ("hard", "hard mask", Some("hard")),
             ("soft", "soft mask", Some("soft")),
             ("forward", "hard mask, b+f", Some("hard")),
+            ("lora", "LoRA adapters", None),
             ("synonyms", "synonyms, hard mask", Some("hard")),
         ];
         let row = |(name, title, mask): (&str, &str, Option<&str>)| Row {

@@ -197,6 +197,7 @@ impl Run<'_> {
                 clip_norm: fixed.clip_norm,
                 frozen: fixed.frozen.clone(),
                 heads: Heads::OPEN,
+                lora: None,
                 accumulate: fixed.accumulate,
                 patience: Some(self.patience(of_epoch)),
                 covered_by: match self.schedule {

@@ -2,8 +2,10 @@
 
 use anyhow::Context as _;
 use model::head::importance::AcrossLayers;
+use model::range::RATE;
 
 use super::{Around, Config, Row};
+use crate::config::range::{inside, number};
 use crate::stage::benchmark as tried;
 use crate::stage::finetune::quirks::ChosenOn;
 
@@ -120,6 +122,20 @@ impl Config {
         Ok(())
     }
 
+    /// Whether row `lora` can be made.
+    fn check_adapters(&self, around: &Around<'_>) -> anyhow::Result<()> {
+        let is_there = self.rows.contains(&Row::Lora);
+        inside("graft", self.lora.check(around.sizes.as_ref().filter(|_| is_there)))?;
+        let Some(rate) = self.lora_learning_rate else { return Ok(()) };
+        number("graft.lora_learning_rate", rate, &RATE)?;
+        anyhow::ensure!(
+            is_there && self.retrain_search.is_none(),
+            "graft.lora_learning_rate is for row `lora`, {}: leave it out",
+            if is_there { "whose rate graft.retrain_search draws" } else { "which graft.rows has not" }
+        );
+        Ok(())
+    }
+
     /// Whether the rows can be made, and their masks searched.
     fn check_rows(&self, around: &Around<'_>) -> anyhow::Result<()> {
         anyhow::ensure!(
@@ -138,6 +154,7 @@ impl Config {
             );
         }
         self.check_aligning(around)?;
+        self.check_adapters(around)?;
         anyhow::ensure!(
             self.retrain_search.is_none() || self.rows.iter().any(|row| row.mode().is_some()),
             "graft.retrain_search is given, but no row of graft.rows is retrained: leave it out"
@@ -146,6 +163,10 @@ impl Config {
             anyhow::ensure!(
                 retraining.heads.is_none(),
                 "[retrain.heads] says how the one training is masked, [graft] how each row is: leave [retrain.heads] out"
+            );
+            anyhow::ensure!(
+                retraining.lora.is_none(),
+                "[retrain.lora] says that the one training is of adapters, and with [graft] row `lora` is: leave [retrain.lora] out, and say in [graft.lora] how"
             );
         }
         let heads = around.sizes.as_ref().map_or(usize::MAX, |sizes| sizes.num_attention_heads);

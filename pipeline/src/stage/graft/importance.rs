@@ -176,6 +176,7 @@ impl Stage for Measuring {
             Row::Hard => "importance-hard",
             Row::Soft => "importance-soft",
             Row::Forward => "importance-forward",
+            Row::Lora => "importance-lora",
             Row::Synonyms => "importance-synonyms",
         }
     }

@@ -6,6 +6,7 @@ use model::optim::bert;
 use model::optim::schedule::Decay;
 use model::output::shards::{Alphas, OutputConfig};
 use model::range::RATE;
+use model::train::lora;
 use serde::{Deserialize, Serialize};
 
 use super::heads;
@@ -78,6 +79,10 @@ pub(crate) struct Config {
     ///
     /// Source: KIMERA, equation 3: nothing but heads is frozen.
     pub frozen: Vec<String>,
+    /// Low-rank adapters (LoRA) that are trained in the encoder's place; left out, the encoder is. The artifact has them added, and `engraft export --to peft`
+    /// gives them alone. On the CPU; without `frozen` and without `heads`. With `[graft]`, `graft.lora` says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora: Option<lora::Config>,
     /// Early stopping on the part `valid`, which `split.parts` must make; left out, all epochs are trained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<Patience>,
@@ -106,6 +111,7 @@ impl Default for Config {
             hidden_dropout: None,
             attention_dropout: None,
             frozen: Vec::new(),
+            lora: None,
             patience: None,
             heads: None,
         }
@@ -180,6 +186,12 @@ impl Config {
             frozen: &self.frozen,
         };
         updates.check(table)?;
+        inside(table, self.lora.as_ref().map_or(Ok(()), |lora| lora.check(None)))?;
+        anyhow::ensure!(
+            self.lora.is_none() || (self.frozen.is_empty() && self.heads.is_none()),
+            "{table}.lora trains adapters in the place of the whole encoder, and {table}.{} says what of it is trained: leave one of them out",
+            if self.heads.is_some() { "heads" } else { "frozen" }
+        );
         number(format!("{table}.learning_rate"), self.learning_rate, &RATE)
     }
 
