@@ -29,6 +29,7 @@ pub mod snomed;
 mod testing;
 pub mod triples;
 pub mod umls;
+mod unfit;
 mod warnings;
 mod xml;
 

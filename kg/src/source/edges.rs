@@ -16,7 +16,7 @@ use super::curie::{self, Curie};
 use super::files::{Files, Reopened, Slot};
 use super::named::{Used, rows};
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term, Wording};
-use super::separated::{Column, Record, Records};
+use super::separated::{Column, NoRow, Record, Records};
 use super::{Source, SourceReport};
 use crate::table::{Builder, SemanticType};
 
@@ -107,10 +107,11 @@ struct Things<'o> {
 
 impl Things<'_> {
     /// The key of the thing in these columns of a row.
-    fn key(&self, record: &Record<'_>, places: Places) -> Result<String, ReadError> {
+    fn key(&self, record: &Record<'_>, places: Places) -> Result<String, NoRow> {
         let id = record.field(places.id).trim();
         let wrong = |column: usize, role: &'static str| {
-            ReadError::text(record.place(Some((column, role))), record.field(column), "a value", REMEDY)
+            let place = record.place(Some((column, role)));
+            NoRow::Unfit(ReadError::text(place, record.field(column), "a value", REMEDY))
         };
         if id.is_empty() {
             return Err(wrong(places.id, "id"));
@@ -132,9 +133,8 @@ impl Things<'_> {
         })
     }
 
-    /// Takes what a row says of a thing.
-    fn describe(&mut self, record: &Record<'_>, places: Places) -> Result<(), ReadError> {
-        let key = self.key(record, places)?;
+    /// Takes what a row says of the thing of this key.
+    fn describe(&mut self, key: String, record: &Record<'_>, places: Places) {
         if !self.said.contains_key(&key) {
             self.order.push(key.clone());
         }
@@ -153,7 +153,23 @@ impl Things<'_> {
         if let Some(kind) = value(places.kind).filter(|kind| !said.kinds.contains(*kind)) {
             said.kinds.insert(kind.to_owned());
         }
-        Ok(())
+    }
+
+    /// The keys of what an edge joins, and its relation.
+    fn edge<'r>(&self, record: &'r Record<'_>, columns: &Columns) -> Result<([String; 2], &'r str), NoRow>
+    where
+        Self: 'r,
+    {
+        let ends = [self.key(record, columns.subject)?, self.key(record, columns.object)?];
+        let relation = match (columns.relation, &self.options.relation.is) {
+            (Some(column), _) => record.field(column).trim(),
+            (None, is) => is.as_deref().unwrap_or_default(),
+        };
+        if relation.is_empty() {
+            let place = record.place(columns.relation.map(|column| (column, "relation")));
+            return Err(NoRow::Unfit(ReadError::text(place, relation, "a relation", REMEDY)));
+        }
+        Ok((ends, relation))
     }
 }
 
@@ -204,10 +220,12 @@ pub fn read(
         let mut tally = rows(
             file,
             nodes.layout.shape(),
+            options.max_unfit,
             |records| Places::new(&nodes.columns, records),
             |places, record| {
+                things.describe(things.key(record, *places)?, record, *places);
                 read += 1;
-                things.describe(record, *places)
+                Ok(())
             },
         )?;
         (0..read).for_each(|_| tally.keep());
@@ -217,10 +235,13 @@ pub fn read(
         rows(
             file,
             options.layout.shape(),
+            options.max_unfit,
             |records| Columns::find(options, records),
             |columns, record| {
-                things.describe(record, columns.subject)?;
-                things.describe(record, columns.object)
+                let ([subject, object], _) = things.edge(record, columns)?;
+                things.describe(subject, record, columns.subject);
+                things.describe(object, record, columns.object);
+                Ok(())
             },
         )?;
     }
@@ -257,18 +278,10 @@ fn state(
         let tally = rows(
             file,
             options.layout.shape(),
+            options.max_unfit,
             |records| Columns::find(options, records),
             |columns, record| {
-                let [subject, object] =
-                    [things.key(record, columns.subject)?, things.key(record, columns.object)?];
-                let relation = match (columns.relation, &options.relation.is) {
-                    (Some(column), _) => record.field(column).trim(),
-                    (None, is) => is.as_deref().unwrap_or_default(),
-                };
-                if relation.is_empty() {
-                    let place = record.place(columns.relation.map(|column| (column, "relation")));
-                    return Err(ReadError::text(place, relation, "a relation", REMEDY));
-                }
+                let ([subject, object], relation) = things.edge(record, columns)?;
                 let words =
                     columns.text.map(|column| record.field(column).trim()).filter(|text| !text.is_empty());
                 if let Some(text) = words {
@@ -279,7 +292,7 @@ fn state(
                             let expected =
                                 format!("{known:?} as before: a relation has the same words in all rows");
                             let remedy = "name the column with the words as relation.column, or leave relation.text out";
-                            return Err(ReadError::text(place, text, expected, remedy));
+                            return Err(ReadError::text(place, text, expected, remedy).into());
                         }
                         None => {
                             let wording = Wording { text: Some(text.to_owned()), inverses: BTreeSet::new() };
@@ -288,7 +301,7 @@ fn state(
                         }
                     }
                 }
-                ontology.row(&subject, &Link { relation: relation.to_owned(), object })
+                Ok(ontology.row(&subject, &Link { relation: relation.to_owned(), object })?)
             },
         )?;
         all.add(&tally);

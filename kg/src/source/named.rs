@@ -5,9 +5,11 @@ use std::io::BufReader;
 
 use base::funnel::Tally;
 use base::read::ReadError;
+use base::share::Share;
 
 use super::files::{Bytes, Reopened, unopened};
-use super::separated::{Column, Quotes, Record, Records, Shape};
+use super::separated::{Column, NoRow, Quotes, Record, Records, Shape};
+use super::unfit::Unfit;
 
 /// What to do about a value that is none.
 const REMEDY: &str = "fetch the file again";
@@ -60,23 +62,34 @@ impl Used for Vec<(&'static str, usize)> {
 }
 
 /// Hands on each row of a file whose columns `find` has found, and says how many lines and bytes it has, which rows were none and which columns are not
-/// used.
+/// used. Of rows that do not fit, by another width than the first line's or by what `take` says, a share of `unfit` is left out.
 ///
 /// # Errors
-/// When a row has another width than the first line, or `find` or `take` fails.
+/// When more do not fit, or `find` or `take` fails.
 pub(super) fn rows<'f, C: Used>(
     file: &'f Reopened<'_>,
     shape: Shape,
+    unfit: Share,
     find: impl FnOnce(&mut Records<'f, BufReader<Bytes<'f>>>) -> Result<C, ReadError>,
-    mut take: impl FnMut(&C, &Record<'_>) -> Result<(), ReadError>,
+    mut take: impl FnMut(&C, &Record<'_>) -> Result<(), NoRow>,
 ) -> Result<Tally, ReadError> {
     let opened = (file.open)().map_err(|error| unopened(&file.label, &error))?;
     let mut records = Records::new(BufReader::new(opened), &file.label, shape)?;
     let columns = find(&mut records)?;
-    while let Some(record) = records.next_record()? {
-        take(&columns, &record)?;
+    let (mut tally, mut unfit) = (Tally::new(&file.label, &[]), Unfit::new(unfit));
+    let mut read = 0;
+    loop {
+        let taken = match records.next_record() {
+            Ok(None) => break,
+            Ok(Some(record)) => take(&columns, &record),
+            Err(no) => Err(no),
+        };
+        read += 1;
+        if let Err(no) = taken {
+            unfit.drop(no, &mut tally)?;
+        }
     }
-    let mut tally = Tally::new(&file.label, &[]);
+    unfit.settle(&Tally { read, ..tally.clone() })?;
     records.account(&mut tally);
     tally.columns_not_used = records.unused(&columns.used());
     Ok(tally)
@@ -95,11 +108,12 @@ pub(super) fn each(
     rows(
         file,
         shape,
+        Share::default(),
         |records| {
             let place =
                 |name: &&'static str| Ok((*name, records.column(&Column::Name((*name).to_owned()), name)?));
             columns.iter().map(place).collect::<Result<Vec<_>, ReadError>>()
         },
-        |columns, record| take(&Row { record, columns }),
+        |columns, record| Ok(take(&Row { record, columns })?),
     )
 }

@@ -22,7 +22,8 @@ use super::curie::{self, Curie};
 use super::files::{Files, Location, Reopened, Slot};
 use super::named::{Used, rows};
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Taken, Term};
-use super::separated::{FirstLine, Quotes, Record, Separator, Shape};
+use super::separated::{FirstLine, NoRow, Quotes, Record, Separator, Shape};
+use super::unfit::UNFIT;
 use super::{Source, SourceReport, check_level, check_name};
 use crate::table::{Builder, SemanticType};
 
@@ -69,6 +70,12 @@ pub struct Options {
     /// Source: ours: because a missing name is more often another property than a nameless node.
     #[serde(default)]
     pub max_untexted: Share,
+    /// The share of a file's rows that may be dropped as malformed (another width, no id or type, a node that is there already), 0 to 1. With 0 the first such row
+    /// is an error.
+    ///
+    /// Source: ours: because a malformed row more often means another separator than a slip.
+    #[serde(default)]
+    pub max_unfit: Share,
 }
 
 impl Options {
@@ -208,11 +215,11 @@ impl Used for Columns {
 fn each(
     file: &Reopened<'_>,
     options: &Options,
-    take: impl FnMut(&Columns, &Record<'_>) -> Result<(), ReadError>,
+    take: impl FnMut(&Columns, &Record<'_>) -> Result<(), NoRow>,
 ) -> Result<Tally, ReadError> {
     let (separator, quotes, first_line) = (options.separator, Some(Quotes::Double), FirstLine::Names);
     let shape = Shape { separator, quotes, first_line };
-    rows(file, shape, |records| Columns::find(&records.unused(&[]), options, file), take)
+    rows(file, shape, options.max_unfit, |records| Columns::find(&records.unused(&[]), options, file), take)
 }
 
 /// Reads the files into `builder`, as the source `name`.
@@ -234,19 +241,29 @@ pub fn read(
     // Keys by id spaces and ids.
     let mut keys: HashMap<String, String> = HashMap::new();
     for file in files {
+        let mut no_nodes = 0;
         each(file, options, |columns, record| {
             let (Some(id), false) = (&columns.id, columns.is_relationship(record)) else { return Ok(()) };
-            let (own, place) = (within(id, record)?, record.place(Some((id.column, "id"))));
-            let term = term(name, options, columns, record, &own);
-            if keys.contains_key(&own) {
-                return Err(ReadError::text(place, record.field(id.column), "an id once", REMEDY));
-            }
-            keys.insert(own, term.key.clone());
-            ontology.term(term, place.line).map_err(|before| {
-                let found = format!("the node of line {before} has the same key");
-                ReadError::new(place, found, "a key for each node", REMEDY)
-            })
+            let node = within(id, record).and_then(|own| {
+                let place = record.place(Some((id.column, "id")));
+                let term = term(name, options, columns, record, &own);
+                if keys.contains_key(&own) {
+                    let twice = ReadError::text(place, record.field(id.column), "an id once", REMEDY);
+                    return Err(NoRow::Unfit(twice));
+                }
+                let (key, line) = (term.key.clone(), place.line);
+                ontology.term(term, line).map_err(|before| {
+                    let found = format!("the node of line {before} has the same key");
+                    NoRow::Unfit(ReadError::new(place, found, "a key for each node", REMEDY))
+                })?;
+                keys.insert(own, key);
+                Ok(())
+            });
+            no_nodes += usize::from(node.is_err());
+            node
         })?;
+        // Rows of another width are no nodes and no relationships: they are counted with these, below.
+        (0..no_nodes).for_each(|_| ontology.leave_out(UNFIT));
     }
     ontology.settle();
     let mut all = Tally::new(&label, &[]);
@@ -261,12 +278,12 @@ pub fn read(
             let relation = record.field(kind).trim();
             if relation.is_empty() {
                 let place = record.place(Some((kind, "type")));
-                return Err(ReadError::text(place, relation, "a relation", REMEDY));
+                return Err(NoRow::Unfit(ReadError::text(place, relation, "a relation", REMEDY)));
             }
             let [subject, object] = [within(start, record)?, within(end, record)?];
             let [subject, object] = [subject, object]
                 .map(|own| keys.get(&own).cloned().unwrap_or_else(|| format!("{name}:{own}")));
-            ontology.row(&subject, &Link { relation: relation.to_owned(), object })
+            Ok(ontology.row(&subject, &Link { relation: relation.to_owned(), object })?)
         })?;
         all.add(&tally);
     }
@@ -277,11 +294,11 @@ pub fn read(
 }
 
 /// An id within its space.
-fn within(end: &End, record: &Record<'_>) -> Result<String, ReadError> {
+fn within(end: &End, record: &Record<'_>) -> Result<String, NoRow> {
     let id = record.field(end.column).trim();
     if id.is_empty() {
         let place = record.place(Some((end.column, "id")));
-        return Err(ReadError::text(place, id, "an id", REMEDY));
+        return Err(NoRow::Unfit(ReadError::text(place, id, "an id", REMEDY)));
     }
     Ok(if end.space.is_empty() { id.to_owned() } else { format!("{}:{id}", end.space) })
 }
@@ -407,5 +424,21 @@ mod tests {
             let error = parse(&[&files[0], &files[1]], &none).unwrap_err();
             assert!(error.contains(found), "{found}: {error}");
         }
+    }
+    #[test]
+    fn rows_that_do_not_fit_are_dropped_and_counted_where_the_config_allows_some() {
+        let nodes = format!("{DISEASES}7,again,,,\n9,short\n");
+        let rows = format!("{ROWS}7,,TREATS\n7,7, \n");
+        let (report, canon) = parse(&[&nodes, &rows, DRUGS], &serde_json::json!({"max_unfit": 0.5})).unwrap();
+        assert_eq!(triples(&canon).len(), 2);
+        let of_rows = &report.funnel.triples;
+        // The short row may be a node or none: it is counted with the relationships.
+        assert_eq!((of_rows.read, of_rows.kept, of_rows.dropped["unfit"]), (7, 2, 3));
+        assert_eq!(report.funnel.supporting[0].dropped["unfit"], 1, "{:?}", report.funnel.supporting);
+        let error = parse(&[&nodes, &rows, DRUGS], &serde_json::json!({"max_unfit": 0.4})).unwrap_err();
+        assert!(
+            error.contains("0.csv: line 4") && error.contains("2 of 4 rows of the file do not fit"),
+            "{error}"
+        );
     }
 }

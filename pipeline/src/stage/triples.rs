@@ -110,7 +110,7 @@ impl Stage for Triples {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -50,6 +50,11 @@ pub struct Options {
     /// Source: ours: because a missing name is more often a wrong layout than a nameless thing.
     #[serde(default)]
     pub max_untexted: Share,
+    /// The share of a file's rows that may be dropped as malformed (another width, no id, namespace or relation), 0 to 1. With 0 the first such row is an error.
+    ///
+    /// Source: ours: because a malformed row more often means a wrong layout than a slip.
+    #[serde(default)]
+    pub max_unfit: Share,
 }
 
 /// How a table is laid out.

@@ -122,3 +122,37 @@ fn settings_and_rows_that_cannot_be_are_refused() {
         assert!(error.contains(found), "{found}: {error}");
     }
 }
+
+#[test]
+fn rows_that_do_not_fit_are_dropped_and_counted_where_the_config_allows_some() {
+    // Two rows that do not fit of six: one has another width, one names no relation, and what only they name is no thing.
+    let text = format!(
+        "{PRIME}indication,indication,0,DB1,drug,Only here,DrugBank\n ,,0,DB2,drug,Nor elsewhere,DrugBank,1,5148,disease,x,MONDO\n"
+    );
+    let with = |share: f64| {
+        let mut options = prime();
+        options["max_unfit"] = json!(share);
+        options["nodes"] = json!([{"path": "nodes.csv", "columns": {"id": "id", "namespace": "of"}}]);
+        options
+    };
+    let nodes = "id,of\n5148,MONDO\n,MONDO\n1,MONDO\n";
+    let (report, canon) = parse(&text, &[nodes], with(0.34)).unwrap();
+    assert_eq!(triples(&canon).len(), 3);
+    assert_eq!(canon.graph().unwrap().entities().len(), 5);
+    let rows = &report.funnel.triples;
+    assert_eq!((rows.read, rows.kept, rows.dropped["unfit"]), (7, 4, 2));
+    let of_nodes = report.funnel.supporting.last().unwrap();
+    assert_eq!((of_nodes.read, of_nodes.kept, of_nodes.dropped["unfit"]), (3, 2, 1));
+    let error = parse(&text, &[nodes], with(0.3)).unwrap_err();
+    assert!(
+        error.contains("nodes.csv: line 3, column 1 (id)")
+            && error.contains("1 of 3 rows of the file do not fit"),
+        "{error}"
+    );
+    let error = parse(&text, &["id,of\n1,MONDO\n"], with(0.3)).unwrap_err();
+    assert!(
+        error.contains("kg.csv: line 7")
+            && error.contains("2 of 6 rows of the file do not fit, this first: max_unfit allows fewer"),
+        "{error}"
+    );
+}

@@ -1,58 +1,15 @@
-//! Rows that do not fit, inactive ones and names of columns that stand where a row should: seen in all files of a source alike.
+//! Inactive rows and names of columns that stand where a row should: seen in all files of a source alike.
 
 use std::io::BufRead;
 
-use base::funnel::Tally;
 use base::read::ReadError;
-use base::share::Share;
 
 use super::layout::Inactive;
 use super::{OTHER_COLUMN, OTHER_LAYOUT};
 use crate::source::separated::{Column, NoRow, Record, Records};
 
-/// Rows that do not fit and are left out, which the config has to allow.
-pub(super) const UNFIT: &str = "unfit";
 /// Rows that are valid no more.
 pub(super) const INACTIVE: &str = "inactive";
-
-/// The rows of a file that do not fit.
-#[derive(Debug)]
-pub(super) struct Unfit {
-    allowed: Share,
-    first: Option<ReadError>,
-}
-
-impl Unfit {
-    pub(super) fn new(allowed: Share) -> Self {
-        Self { allowed, first: None }
-    }
-
-    /// Drops a row that does not fit, if any may be dropped.
-    pub(super) fn drop(&mut self, no: NoRow, tally: &mut Tally) -> Result<(), ReadError> {
-        match no {
-            NoRow::Unfit(error) if !self.allowed.is_nothing() => {
-                tally.drop(UNFIT);
-                self.first.get_or_insert(error);
-                Ok(())
-            }
-            NoRow::Unfit(error) | NoRow::End(error) => Err(error),
-        }
-    }
-
-    /// Refuses the file if more was dropped than may be.
-    pub(super) fn settle(self, tally: &Tally) -> Result<(), ReadError> {
-        let rows = tally.dropped.get(UNFIT).copied().unwrap_or_default();
-        match self.first {
-            Some(first) if !self.allowed.allows(rows, tally.read) => {
-                let all = tally.read;
-                let many = format!("{rows} of {all} rows of the file do not fit, this first");
-                let remedy = format!("{}; {many}: max_unfit allows fewer", first.remedy());
-                Err(ReadError::new(first.place().clone(), first.found(), first.expected(), remedy))
-            }
-            _ => Ok(()),
-        }
-    }
-}
 
 /// What becomes of inactive rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,13 +11,14 @@ use base::line::Place;
 use base::read::ReadError;
 use base::share::Share;
 
-use super::fit::{Activity, INACTIVE, NO_NAMES, NO_QUOTES, TEXT, TWO_COLUMNS, Unfit, is_header};
+use super::fit::{Activity, INACTIVE, NO_NAMES, NO_QUOTES, TEXT, TWO_COLUMNS, is_header};
 use super::layout::{TextColumns, TextLayout};
 use super::{OTHER_COLUMN, OTHER_LAYOUT, start};
 use crate::canon::fold::tidy;
 use crate::source::files::Input;
 use crate::source::naming::Unused;
 use crate::source::separated::{Column, FirstLine, NoRow, Quotes, Record, Records, Separator, Shape};
+use crate::source::unfit::Unfit;
 
 const REPEATED: &str = "repeated";
 const NO_TEXT: &str = "no_text";

@@ -10,7 +10,7 @@ use base::read::ReadError;
 use ::parquet::file::reader::ChunkReader;
 
 use super::columns::Places;
-use super::fit::{INACTIVE, Unfit};
+use super::fit::INACTIVE;
 use super::layout::{Layout, TextLayout};
 use super::names::{Form, NameFiles};
 use super::parquet::{self, Fields};
@@ -22,6 +22,7 @@ use crate::source::funnel::Funnel;
 use crate::source::naming::{Naming, Untexted};
 use crate::source::not_kept;
 use crate::source::separated::{NoRow, Record, Records};
+use crate::source::unfit::Unfit;
 use crate::table::builder::{DraftEntity, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, TermKind, TermOrigin};
 

@@ -1,4 +1,4 @@
-//! MRCONSO, first reading: the preferred name of each concept, and the concepts of MeSH records.
+//! MRCONSO, first reading: the preferred name of each concept, and the concepts that vocabularies with keys of their own have.
 
 use base::funnel::Tally;
 use base::read::ReadError;
@@ -12,6 +12,7 @@ use super::options::{Options, Suppressed};
 use super::rank::Ranks;
 use super::vocabulary::{Verdict, Vocabularies};
 use crate::canon::fold::fold;
+use crate::source::curie::{self, Curie};
 use crate::source::rrf::{Record, Rows};
 use crate::table::Builder;
 use crate::table::builder::Wanted;
@@ -26,6 +27,33 @@ const TTY: usize = 12;
 const CODE: usize = 13;
 const STR: usize = 14;
 const SUPPRESS: usize = 16;
+
+/// A vocabulary whose codes are keys of other sources.
+struct Coded {
+    vocabulary: &'static str,
+    namespace: &'static str,
+    /// Term types of the names that stand for the whole of what a code is of: others may be narrower, and are then in another concept.
+    kinds: &'static [&'static str],
+}
+
+/// Those that some source reads; a code with a prefix of its own (`HP:0001945`) is a key as it stands.
+const CODED: [Coded; 7] = [
+    // Descriptors by their headings, supplementary records by their names.
+    Coded { vocabulary: "MSH", namespace: "mesh", kinds: &["MH", "NM"] },
+    Coded { vocabulary: "SNOMEDCT_US", namespace: "snomed", kinds: &["PT"] },
+    Coded { vocabulary: "OMIM", namespace: "omim", kinds: &["PT"] },
+    Coded {
+        vocabulary: "RXNORM",
+        namespace: "rxnorm",
+        kinds: &[
+            "BN", "BPCK", "DF", "DFG", "GPCK", "IN", "MIN", "PIN", "SBD", "SBDC", "SBDF", "SBDFP", "SBDG",
+            "SCD", "SCDC", "SCDF", "SCDFP", "SCDG", "SCDGP",
+        ],
+    },
+    Coded { vocabulary: "HPO", namespace: "hp", kinds: &["PT"] },
+    Coded { vocabulary: "GO", namespace: "go", kinds: &["PT"] },
+    Coded { vocabulary: "ICD10CM", namespace: "icd10cm", kinds: &["HT", "PT"] },
+];
 
 /// Columns of MRCONSO.
 pub(super) const COLUMNS: usize = 18;
@@ -107,8 +135,8 @@ struct Piece {
     names: Vec<(Cui, Rank, Option<u8>, u32)>,
     /// The texts of `names`, one after another.
     texts: String,
-    /// Concepts of MeSH records.
-    records: Vec<(Cui, String)>,
+    /// Concepts with keys that they have elsewhere.
+    codes: Vec<(Cui, String)>,
     /// Names that other sources want a key for.
     wanted: Vec<(Cui, String)>,
     vocabularies: Labels<Verdict>,
@@ -117,8 +145,8 @@ struct Piece {
 /// What other sources say of concepts.
 #[derive(Debug, Default)]
 pub(super) struct Spoken {
-    /// Concepts whose MeSH record another source mentions.
-    pub(super) records: Vec<Cui>,
+    /// Concepts that another source mentions by a key of another vocabulary.
+    pub(super) codes: Vec<Cui>,
     /// Concepts with a name that another source wants a key for, and that name.
     pub(super) wanted: Vec<(Cui, String)>,
 }
@@ -130,7 +158,7 @@ pub(super) struct Read {
     pub(super) tally: Tally,
 }
 
-/// Chooses the name of each concept, notes every vocabulary in `met`, and tells `builder` which concepts MeSH records are.
+/// Chooses the name of each concept, notes every vocabulary in `met`, and tells `builder` which concepts the codes of other vocabularies are of.
 pub(super) fn read(
     source: &File<'_>,
     choice: Choice<'_>,
@@ -152,11 +180,10 @@ pub(super) fn read(
                 rest = after;
                 names.propose(cui, Candidate { rank, text, level });
             }
-            for (cui, code) in piece.records {
-                let record = format!("mesh:{code}");
-                if builder.knows(&record) {
-                    builder.alias(&record, &format!("umls:{cui}"));
-                    spoken.records.push(cui);
+            for (cui, key) in piece.codes {
+                if builder.knows(&key) {
+                    builder.alias(&key, &format!("umls:{cui}"));
+                    spoken.codes.push(cui);
                 }
             }
             spoken.wanted.extend(piece.wanted);
@@ -178,14 +205,14 @@ fn parse(
         counts: Counts::default(),
         names: Vec::new(),
         texts: String::new(),
-        records: Vec::new(),
+        codes: Vec::new(),
         wanted: Vec::new(),
         vocabularies: Labels::new(),
     };
     while let Some(row) = rows.next_record()? {
         let atom = choice.atom(&row, &mut piece.vocabularies)?;
-        if let Some(record) = record(&row, choice.options)? {
-            piece.records.push(record);
+        if let Some(key) = key(&row, choice.options) {
+            piece.codes.push((Cui::parse(&row, CUI, "CUI")?, key));
         }
         match atom {
             Err(reason) => piece.counts.drop(reason),
@@ -220,14 +247,12 @@ fn add(piece: &mut Piece, atom: Atom<'_>, rank: Rank) {
     piece.names.push((atom.cui, rank, atom.level, length));
 }
 
-/// The MeSH record that a row names: a descriptor by its heading (MH), a supplementary record by its name (NM). Identity is no text, so
-/// languages, vocabularies and levels do not matter.
-fn record(row: &Record<'_, COLUMNS>, options: &Options) -> Result<Option<(Cui, String)>, ReadError> {
-    let is_one = row.field(SAB) == "MSH"
-        && matches!(row.field(TTY), "MH" | "NM")
-        && (options.suppressed == Suppressed::Keep || row.field(SUPPRESS) == "N");
-    if !is_one || row.field(CODE).is_empty() {
-        return Ok(None);
-    }
-    Ok(Some((Cui::parse(row, CUI, "CUI")?, row.field(CODE).to_owned())))
+/// The key that the concept of a row has elsewhere. Identity is no text, so languages, asked-for vocabularies and levels do not matter.
+fn key(row: &Record<'_, COLUMNS>, options: &Options) -> Option<String> {
+    let coded = CODED.iter().find(|coded| coded.vocabulary == row.field(SAB))?;
+    let code = row.field(CODE);
+    let is_one = coded.kinds.contains(&row.field(TTY))
+        && (options.suppressed == Suppressed::Keep || row.field(SUPPRESS) == "N")
+        && !code.is_empty();
+    is_one.then(|| curie::split(code).map_or_else(|| format!("{}:{code}", coded.namespace), Curie::key))
 }

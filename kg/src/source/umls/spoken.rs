@@ -1,4 +1,4 @@
-//! Concepts that other sources speak of: by their key, by their MeSH record, by a name.
+//! Concepts that other sources speak of: by their key, by a code that another vocabulary has, by a name.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ pub(super) fn draft(spoken: &Spoken, names: &Names, used: &mut Used, builder: &m
             Found::Deleted | Found::Ambiguous | Found::Nameless => {}
         }
     }
-    for &cui in &spoken.records {
+    for &cui in &spoken.codes {
         if let Found::Named(named) = names.find(cui) {
             entity(named, names, used, builder);
         }
