@@ -9,6 +9,7 @@ mod metric;
 pub mod shards;
 pub(crate) mod tag;
 pub mod targets;
+mod translation;
 
 use base::setting::{InvalidSetting, shown};
 use batch::rows::Rows;
@@ -21,7 +22,7 @@ use crate::checkpoint::masked_lm::NAME as MASKED_LM;
 use crate::encoder::config::Config;
 use crate::encoder::pool::{self, Pooling};
 pub use crate::nn::pair_loss::PairLoss;
-use crate::params::{Spec, of_outputs};
+use crate::params::{Init, Spec, of_outputs};
 use crate::range;
 pub use dropout::OutputDropout;
 pub use layers::{Loss, Outputs};
@@ -88,6 +89,14 @@ pub enum Output {
         /// Of an anchor's pairs only the hard ones are trained, by triplets whose negative is nearer than their positive or farther by at most this distance
         /// (SapBERT's `metric_learning.py`: `TripletMarginMiner`); without it all are.
         margin: Option<f64>,
+    },
+    /// The pooled vector of a row as it is: that of a subject, moved by what is learnt of a relation, is nearer to its object's than to another's (TransE: Bordes et
+    /// al. 2013; with names, as a term of CODER: Yuan et al. 2022, arXiv 2011.02947).
+    Translation {
+        /// How many relations there are (r).
+        relations: usize,
+        /// How much nearer it is to be.
+        margin: f64,
     },
     /// One of some classes for each token, by softmax.
     Tag {
@@ -162,7 +171,7 @@ impl Output {
     /// Whether what it says is the pooled vector itself: then it has no layer.
     #[must_use]
     pub fn is_vector(&self) -> bool {
-        matches!(self, Output::Embedding { .. } | Output::Metric { .. })
+        matches!(self, Output::Embedding { .. } | Output::Metric { .. } | Output::Translation { .. })
     }
 
     /// Numbers that its layer makes of a row or token (c), the vocabulary having so many entries; none of a vector, which has no layer.
@@ -175,7 +184,7 @@ impl Output {
             Output::Score | Output::Rank { .. } => 1,
             Output::Span => 2,
             Output::Vocabulary { .. } => vocabulary,
-            Output::Embedding { .. } | Output::Metric { .. } => 0,
+            Output::Embedding { .. } | Output::Metric { .. } | Output::Translation { .. } => 0,
         }
     }
 }
@@ -203,6 +212,14 @@ impl Task {
     fn specs(&self, encoder: &Config) -> Vec<Spec> {
         if self.is_shared() {
             return MaskedLm::specs(&self.layer(), encoder);
+        }
+        if let Output::Translation { relations, .. } = self.output {
+            let init = Init::Normal(encoder.initializer_range);
+            return vec![Spec::new(
+                format!("{}.weight", self.layer()),
+                &[relations, encoder.hidden_size],
+                init,
+            )];
         }
         if self.output.is_vector() {
             return vec![];
@@ -235,10 +252,17 @@ impl Task {
                 return wrong("scale", shown(*scale), range::POSITIVE_WEIGHT.told);
             }
             Output::Metric { loss, margin } => return self.check_metric(loss, *margin),
+            Output::Translation { relations: 0, .. } => {
+                return wrong("relations", "0".to_owned(), "at least 1");
+            }
+            Output::Translation { margin, .. } if !range::POSITIVE_WEIGHT.holds(*margin) => {
+                return wrong("margin", shown(*margin), range::POSITIVE_WEIGHT.told);
+            }
             Output::Score
             | Output::Rank { .. }
             | Output::Span
             | Output::Embedding { .. }
+            | Output::Translation { .. }
             | Output::Vocabulary { .. } => return Ok(()),
         };
         let classes = self.output.width(0);

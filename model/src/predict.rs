@@ -316,7 +316,7 @@ impl Predictor {
     /// # Errors
     /// When the batch or the mask does not fit, or a gradient is not finite.
     pub fn measure(&self, into: &mut Importance, mask: &Mask, batch: &Batch) -> Result<(), Error> {
-        if let Targets::Identities(_) = batch.targets {
+        if let Targets::Identities(_) | Targets::Links(_) = batch.targets {
             return Err(Error::Misfit(format!(
                 "output {}: its rows are told from each other, and one alone has no loss, so heads cannot be measured by it",
                 self.outline().task(batch.task)?.name

@@ -231,3 +231,44 @@ fn what_was_aligned_is_what_later_tables_begin_with_unless_they_need_outputs() {
     let resolved = Engraft::own(&["config"], &config, &out).set("align.pooling=\"cls\"").ok();
     assert_eq!(resolved.matches("pooling = \"cls\"").count(), 2, "{resolved}");
 }
+
+#[test]
+fn triples_are_learnt_beside_names_and_a_kill_costs_no_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    let [whole, killed] = ["whole", "killed"].map(|name| folder.path().join(name));
+    let run = |out: &Path| {
+        let engraft = Engraft::own(&["run", "link"], &config, out).set("align.relations={ batch = 5 }");
+        engraft.set("align.accumulate=2").set("align.checkpoint_every=3").set("align.margin=\"all\"")
+    };
+    run(&whole).arg("--jobs").arg("1").ok();
+    let facts = &told(&whole)["facts"]["relations"];
+    let of = |key: &str| facts[key].as_u64().unwrap();
+    // What is said to be of its own kind is no triple.
+    assert_eq!(of("triples"), 9, "{facts}");
+    assert_eq!(of("held_out") + of("without_names") + of("learnt"), 9, "{facts}");
+    assert!(of("learnt") > 4 && of("without_names") == 0, "{facts}");
+    let lines = json_lines(whole.join("align/metrics.jsonl"));
+    let losses: Vec<f64> =
+        lines.iter().map(|line| line["tasks"]["relations"]["loss"].as_f64().unwrap()).collect();
+    let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+    assert!(mean(&losses[losses.len() - 6..]) < 0.7 * mean(&losses[..6]), "{losses:?}");
+    assert_eq!(lines[0]["tasks"]["relations"]["samples"], 10);
+    let card = std::fs::read_to_string(whole.join("align/model/README.md")).unwrap();
+    assert!(card.contains(&format!("batches of 4, and beside each 5 of {} triples", of("learnt"))), "{card}");
+    let ran = run(&killed).kill_at("align:working:15").output();
+    assert_ne!(ran.code(), Some(0), "{}", ran.text());
+    let again = run(&killed).arg("--jobs").arg("3").output();
+    assert!(again.code() == Some(0) && again.text().contains("resumes after step "), "{}", again.text());
+    assert_same(&artifacts(&whole), &artifacts(&killed), "after a kill");
+    let refused = |more: &str, why: &str| {
+        let out = folder.path().join("refused");
+        let ran = Engraft::own(&["run", "align"], &config, &out).set(more).output();
+        assert!(ran.code() == Some(2) && ran.text().contains(why), "{}", ran.text());
+    };
+    refused(
+        "align.relations={ batch = 0 }",
+        "align.relations.batch is 0, expected at least 1 and at most 4096",
+    );
+    refused("align.relations={ margin = 0.0 }", "align.relations.margin is 0, expected from 1e-12 to 1e6");
+}

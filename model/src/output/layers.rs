@@ -6,7 +6,7 @@ use candle_core::{D, DType, Error as TensorError, Result as TensorResult, Tensor
 use super::masked_lm::MaskedLm;
 use super::tag::{self, gather};
 use super::targets::{Batch, Targets};
-use super::{Outline, Output, OutputDropout, Task, dropout, loss, pool_name};
+use super::{Outline, Output, OutputDropout, Task, dropout, loss, pool_name, translation};
 use crate::attention::Attention;
 use crate::encoder::config::Config;
 use crate::encoder::pool::Pool;
@@ -28,6 +28,8 @@ pub struct Outputs {
 enum Layer {
     /// The vectors as they are.
     None,
+    /// The same, and a vector for each relation, `[r, d]`.
+    Relations(Tensor),
     Linear(Linear),
     MaskedLm(MaskedLm),
 }
@@ -35,7 +37,7 @@ enum Layer {
 impl Layer {
     fn forward(&self, x_md: &Tensor) -> TensorResult<Tensor> {
         match self {
-            Layer::None => Ok(x_md.clone()),
+            Layer::None | Layer::Relations(_) => Ok(x_md.clone()),
             Layer::Linear(linear) => linear.forward(x_md),
             Layer::MaskedLm(masked_lm) => masked_lm.forward(x_md),
         }
@@ -74,6 +76,9 @@ impl Outputs {
     /// When a parameter is missing.
     pub fn new(outline: &Outline, encoder: &Config, params: &Params) -> TensorResult<Self> {
         let layers = outline.tasks.iter().map(|task| match &task.output {
+            Output::Translation { .. } => {
+                params.get(&format!("{}.weight", task.layer())).map(Layer::Relations)
+            }
             output if output.is_vector() => Ok(Layer::None),
             _ if task.is_shared() => MaskedLm::new(params, &task.layer(), encoder).map(Layer::MaskedLm),
             _ => Linear::new(params, &task.layer()).map(Layer::Linear),
@@ -126,7 +131,7 @@ impl Outputs {
         let (of, layer) = self.layer(task)?;
         let pooled_md =
             if of.output.is_of_tokens() { of_rows(x_nd, rows)? } else { self.pool.forward(x_nd, rows)? };
-        let Some(key) = dropout.filter(|_| !matches!(layer, Layer::None)) else {
+        let Some(key) = dropout.filter(|_| !of.output.is_vector()) else {
             return layer.forward(&pooled_md);
         };
         let drop = Dropout::new(key.named(&of.name), self.outline.dropout);
@@ -177,9 +182,12 @@ impl Outputs {
             }
             (_, targets) => (self.logits(x_nd, rows, batch.task, dropout)?, targets.classes()),
         };
-        let loss = match (&of.output, &classes) {
-            (Output::Vocabulary { .. }, Some(words)) => cross_entropy(&logits_mc, words)?,
-            (output, _) => loss::mean(output, &logits_mc, &batch.targets)?,
+        let loss = match (&of.output, &classes, layer, &batch.targets) {
+            (Output::Vocabulary { .. }, Some(words), ..) => cross_entropy(&logits_mc, words)?,
+            (Output::Translation { margin, .. }, _, Layer::Relations(moves_rd), Targets::Links(links)) => {
+                translation::loss(&logits_mc, moves_rd, links, *margin)?
+            }
+            (output, .., targets) => loss::mean(output, &logits_mc, targets)?,
         };
         Ok(Loss { loss, logits_mc, classes })
     }

@@ -65,8 +65,10 @@ pub(super) fn sum_of_samples(output: &Output, logits_mc: &Tensor, targets: &Targ
             }
             Ok(total)
         }
-        (Output::Metric { .. }, _) => {
-            candle_core::bail!("rows of a metric are told from each other: one alone has no loss")
+        (Output::Metric { .. } | Output::Translation { .. }, _) => {
+            candle_core::bail!(
+                "rows of a metric or a translation are told from each other: one alone has no loss"
+            )
         }
         (Output::Tag { .. } | Output::Vocabulary { .. }, Targets::Tokens(rows)) => {
             let mut first = 0;
@@ -156,7 +158,7 @@ mod tests {
                         let alone = Anchor { negatives: anchors[sample].negatives, also_match: vec![] };
                         (alone.rows(), Targets::Anchors(vec![alone]))
                     }
-                    Targets::Identities(_) => panic!("a row alone has no loss"),
+                    Targets::Identities(_) | Targets::Links(_) => panic!("a row alone has no loss"),
                     Targets::Spans(rows) => (rows[sample].tokens, Targets::Spans(vec![rows[sample]])),
                     Targets::Tokens(rows) => {
                         (rows[sample].len(), Targets::Tokens(vec![rows[sample].clone()]))

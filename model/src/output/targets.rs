@@ -78,6 +78,8 @@ pub enum Targets {
     Anchors(Vec<Anchor>),
     /// What each row names: rows are told from each other by it.
     Identities(Vec<Identity>),
+    /// The relation of each sample of a translation, one behind the other: three rows, a subject, its object and what is none.
+    Links(Vec<u32>),
     /// Where the answer stands in each row.
     Spans(Vec<Ends>),
     /// The class of each token of each row, or what word of the vocabulary it is; none of tokens that nothing is asked of, such as `[CLS]` and later
@@ -100,6 +102,10 @@ pub struct Batch {
 const ANCHORS: &str = "anchors with a row that matches";
 /// What targets of a metric are.
 const IDENTITIES: &str = "what each row names";
+/// What targets of a translation are.
+const LINKS: &str = "a relation for each subject, object and other row";
+/// Rows of a sample of a translation.
+pub(super) const ROWS_OF_LINK: usize = 3;
 /// What targets of spans are.
 const SPANS: &str = "a first and a last token for each row";
 
@@ -118,6 +124,7 @@ impl Targets {
             Targets::Groups(_) => "groups of rows with a right one",
             Targets::Anchors(_) => ANCHORS,
             Targets::Identities(_) => IDENTITIES,
+            Targets::Links(_) => LINKS,
             Targets::Spans(_) => SPANS,
             Targets::Tokens(_) => "a class or none for each token",
         }
@@ -132,6 +139,7 @@ impl Targets {
             Targets::Groups(groups) => groups.iter().map(|group| group.rows).sum(),
             Targets::Anchors(anchors) => anchors.iter().map(Anchor::rows).sum(),
             Targets::Identities(rows) => rows.len(),
+            Targets::Links(links) => ROWS_OF_LINK * links.len(),
             Targets::Spans(rows) => rows.len(),
             Targets::Tokens(rows) => rows.len(),
         }
@@ -143,6 +151,7 @@ impl Targets {
         match self {
             Targets::Groups(groups) => groups.len(),
             Targets::Anchors(anchors) => anchors.len(),
+            Targets::Links(links) => links.len(),
             _ => self.rows(),
         }
     }
@@ -198,6 +207,7 @@ impl Targets {
             | Targets::Groups(_)
             | Targets::Anchors(_)
             | Targets::Identities(_)
+            | Targets::Links(_)
             | Targets::Spans(_) => None,
         }
     }
@@ -217,6 +227,7 @@ impl Targets {
             Output::Rank { .. } => "groups of rows with a right one",
             Output::Embedding { .. } => ANCHORS,
             Output::Metric { .. } => IDENTITIES,
+            Output::Translation { .. } => LINKS,
             Output::Span => SPANS,
             Output::Tag { .. } | Output::Vocabulary { .. } => "a class or none for each token",
         };
@@ -228,7 +239,11 @@ impl Targets {
         if rows == 0 {
             return Err(Error::Misfit(format!("batch of {task}: it has no row; leave such a batch out")));
         }
-        self.check_each(task, output.width(vocabulary))?;
+        let classes = match output {
+            Output::Translation { relations, .. } => *relations,
+            output => output.width(vocabulary),
+        };
+        self.check_each(task, classes)?;
         match self.rows() {
             targets if targets != rows => Err(Error::Misfit(format!(
                 "batch of {task}: {rows} rows but {found} for {targets}; the batch was put together wrongly"
@@ -283,6 +298,10 @@ impl Targets {
             Targets::Identities(rows) => {
                 rows.iter().enumerate().try_for_each(|(row, of)| of.check(task, row))
             }
+            Targets::Links(links) => match links.iter().position(beyond) {
+                Some(sample) => Err(no_class(task, ROWS_OF_LINK * sample, links[sample], classes)),
+                None => Ok(()),
+            },
             // Against the rows, below.
             Targets::Spans(_) => Ok(()),
             Targets::Tokens(rows) => {

@@ -18,7 +18,7 @@ use crate::head::mask::Mask;
 use crate::optim::adamw::{AdamWConfig, Missing};
 use crate::optim::bert;
 use crate::optim::schedule::Schedule;
-use crate::output::Outline;
+use crate::output::{Outline, Output, Task};
 use crate::params::Spec;
 use crate::range;
 
@@ -125,6 +125,13 @@ impl Setup {
         if self.train.lora.is_some() && !device.is_cpu() {
             let expected = "none on CUDA, whose kernels do not train adapters yet: compute on the CPU";
             return Err(InvalidSetting::new("lora", "given", expected));
+        }
+        let is_translation =
+            |task: &&Task| task.alpha > 0.0 && matches!(task.output, Output::Translation { .. });
+        if let Some(task) = self.outline.tasks.iter().find(is_translation).filter(|_| !device.is_cpu()) {
+            let expected =
+                "another output on CUDA, whose kernels do not train relations yet: compute on the CPU";
+            return Err(InvalidSetting::new(format!("output of {}", task.name), "translation", expected));
         }
         match self.train.dtype {
             ActivationDtype::Tf32 if device.is_cpu() => {

@@ -4,16 +4,18 @@
 //! as well. It goes on where it was interrupted.
 
 pub(crate) mod config;
+mod facts;
 mod names;
+mod shown;
 
-use base::rng::RngKey;
+use kg::table::Graph;
 use model::attention::Chosen;
 use model::optim::adamw::Missing;
 use model::optim::schedule::Schedule;
-use model::output::{Batch, Outline, Output, OutputDropout, Targets, Task};
+use model::output::{Outline, Output, OutputDropout, Task};
 use model::train::{self, Setup, Trainer};
 use model::{Device, encoder::config::Config as Sizes};
-use tasks::downstream::encode::{Cut, Frame, Framed};
+use tasks::downstream::encode::{Cut, Frame};
 use tasks::downstream::tagging::Subwords;
 use tasks::downstream::token_classes::Classing;
 use tasks::shard::hub;
@@ -27,7 +29,7 @@ use super::location::Places;
 use super::metrics;
 use super::retrain::heads;
 use super::training::METRICS;
-use super::training::steps::{Batches, Sharing, Training, ended};
+use super::training::steps::{Sharing, Training, ended};
 use super::{frozen, vocabulary};
 use crate::bundle::card::{self, Card, Kind, Said};
 use crate::bundle::task_file::{self, Asked, TaskFile};
@@ -35,12 +37,17 @@ use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
 pub(crate) use config::Config;
+use config::Relations;
+use facts::Facts;
 use names::Names;
+use shown::{Learnt, Shown};
 
 /// The name of the stage, and of the table.
 const NAME: &str = "align";
 /// The name of the output.
 const OUTPUT: &str = "names";
+/// The name of that of triples.
+const RELATIONS: &str = "relations";
 
 /// The stage.
 #[derive(Debug)]
@@ -97,46 +104,6 @@ pub(crate) enum Which {
     },
 }
 
-/// The pairs in the order in which they are shown: each epoch a permutation of all, cut into batches whose sizes differ by one at most, for a last one of a few pairs would have next to
-/// nothing to tell them from.
-struct Shown<'n> {
-    names: &'n Names,
-    frame: Frame,
-    /// Batches of an epoch.
-    batches: usize,
-    seed: RngKey,
-    step: u64,
-    /// The order of an epoch.
-    order: Option<(u64, Vec<usize>)>,
-}
-
-impl Batches for Shown<'_> {
-    fn advance(&mut self) -> anyhow::Result<(u64, Vec<Batch>)> {
-        let of_epoch = self.batches as u64;
-        let (epoch, within) = (self.step / of_epoch, usize::try_from(self.step % of_epoch)?);
-        let order = match self.order.take().filter(|(of, _)| *of == epoch) {
-            Some((_, order)) => order,
-            None => {
-                let mut order: Vec<usize> = (0..self.names.pairs()).collect();
-                self.seed.at(epoch).shuffle(&mut order);
-                order
-            }
-        };
-        let (mut rows, mut identities) = (Framed::new(self.frame)?, vec![]);
-        let border = |batch: usize| order.len() * batch / self.batches;
-        for &pair in &order[border(within)..border(within + 1)] {
-            for (tokens, identity) in self.names.pair_of(pair) {
-                rows.single(tokens);
-                identities.push(identity);
-            }
-        }
-        self.order = Some((epoch, order));
-        self.step += 1;
-        let batch = Batch { task: 0, rows: rows.rows, targets: Targets::Identities(identities) };
-        Ok((epoch, vec![batch]))
-    }
-}
-
 impl Aligning {
     /// The stage for `config`.
     ///
@@ -162,11 +129,18 @@ impl Aligning {
         Ok(Self { name, config: config.clone(), from, mask })
     }
 
-    /// What the model's one output is.
-    fn outline(&self) -> Outline {
+    /// What the model's outputs are; `facts` are the triples that are learnt, if any are.
+    fn outline(&self, facts: Option<&Facts>) -> Outline {
         let output = Output::Metric { loss: self.config.loss, margin: self.config.margin.within() };
+        let relations =
+            self.config.relations.zip(facts).map(|(Relations { weight, margin, .. }, facts)| Task {
+                name: RELATIONS.to_owned(),
+                output: Output::Translation { relations: facts.relations, margin },
+                alpha: weight,
+            });
+        let names = Task { name: OUTPUT.to_owned(), output, alpha: 1.0 };
         Outline {
-            tasks: vec![Task { name: OUTPUT.to_owned(), output, alpha: 1.0 }],
+            tasks: std::iter::once(names).chain(relations).collect(),
             pooling: self.config.pooling,
             // A vector has no layer whose input could be dropped.
             dropout: 0.0,
@@ -176,7 +150,7 @@ impl Aligning {
         }
     }
 
-    fn setup(&self, context: &Context, planned: u64) -> anyhow::Result<Setup> {
+    fn setup(&self, context: &Context, outline: Outline, planned: u64) -> anyhow::Result<Setup> {
         let base = self.from.base.folder(context)?;
         let loaded = model::checkpoint::load(&base, &Device::Cpu)?;
         context.record("drawn_anew", loaded.fresh);
@@ -189,7 +163,7 @@ impl Aligning {
         self.from.vocabulary.0.belongs(&vocabulary, &base)?;
         Ok(Setup {
             encoder,
-            outline: self.outline(),
+            outline,
             attention: Chosen::default(),
             mask: self.mask.as_ref().map(|mask| mask.read(context)).transpose()?,
             gates: None,
@@ -219,16 +193,15 @@ impl Aligning {
         })
     }
 
-    fn train(&self, context: &Context, names: &Names, frame: Frame) -> anyhow::Result<()> {
+    fn train(&self, context: &Context, learnt: Learnt<'_>, frame: Frame) -> anyhow::Result<()> {
         let config = &self.config;
-        let batches = names.pairs().div_ceil(config.batch);
-        let micro_batches = config.epochs.saturating_mul(batches as u64);
+        let micro_batches = config.epochs.saturating_mul(learnt.batches(config) as u64);
         let all = micro_batches.div_ceil(config.accumulate);
         let planned = config.max_steps.unwrap_or(all).min(all);
         let device = self.from.compute.device(context)?;
         let training = Training {
             context,
-            setup: self.setup(context, planned)?,
+            setup: self.setup(context, self.outline(learnt.facts), planned)?,
             device: &device,
             micro_batches,
             planned,
@@ -236,7 +209,6 @@ impl Aligning {
             evaluation: None,
             sharing: Sharing::Nothing,
         };
-        let seed = RngKey::new(config.seed).named("order");
         training.to_the_end(
             |setup| {
                 let trainer = Trainer::from_checkpoint(setup, &self.from.base.folder(context)?, &device)?;
@@ -246,7 +218,7 @@ impl Aligning {
                 );
                 Ok(trainer)
             },
-            |_, step| Ok(Shown { names, frame, batches, seed, step, order: None }),
+            |_, step| Ok(Shown::new(learnt, config, frame, step)),
         )
     }
 
@@ -280,11 +252,14 @@ impl Aligning {
     }
 
     /// What the finished model says of itself.
-    fn card(&self, context: &Context, names: &Names) -> anyhow::Result<()> {
-        let out = context.out();
+    fn card(&self, context: &Context, learnt: Learnt<'_>) -> anyhow::Result<()> {
+        let (out, Learnt { names, facts }) = (context.out(), learnt);
         let counts = names.counts;
+        let beside = self.config.relations.zip(facts).map_or_else(String::new, |(relations, facts)| {
+            format!(", and beside each {} of {} triples", relations.batch, facts.counts.learnt)
+        });
         let training = format!(
-            "## Training\n\nStage `{}`: {} steps over {} pairs of names of {} entities, batches of {}, seed {}, peak learning rate {}.\n\n{}",
+            "## Training\n\nStage `{}`: {} steps over {} pairs of names of {} entities, batches of {}{beside}, seed {}, peak learning rate {}.\n\n{}",
             self.name,
             ended(out)?.steps,
             counts.pairs,
@@ -331,8 +306,9 @@ impl Stage for Aligning {
 
     fn inputs(&self) -> Vec<Input> {
         let own = [Input::artifact("triples"), self.from.base.input()];
+        let split = self.config.relations.map(|_| Input::artifact("split"));
         let mask = self.mask.iter().map(heads::Source::input);
-        super::location::once(own.into_iter().chain(mask).chain(self.from.vocabulary.0.inputs()))
+        super::location::once(own.into_iter().chain(split).chain(mask).chain(self.from.vocabulary.0.inputs()))
     }
 
     fn begins_with(&self) -> Option<String> {
@@ -345,14 +321,23 @@ impl Stage for Aligning {
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let vocabulary = self.from.vocabulary.0.load(context, self.from.vocabulary.1)?;
-        let names = Names::new(context.artifact("triples")?, &self.config, &vocabulary)?;
+        let triples = context.artifact("triples")?;
+        let graph = Graph::read(triples)?;
+        let names = Names::new(&graph, triples, &self.config, &vocabulary)?;
         context.record("names", serde_json::to_value(names.counts)?);
+        let facts = self.config.relations.map(|_| Facts::read(&graph, context.artifact("split")?, &names));
+        let facts = facts.transpose()?;
+        drop(graph);
+        if let Some(facts) = &facts {
+            context.record("relations", serde_json::to_value(facts.counts)?);
+        }
+        let learnt = Learnt { names: &names, facts: facts.as_ref() };
         let frame = Frame { special: vocabulary.special(), most: self.config.max_tokens, cut: Cut::Longest };
-        self.train(context, &names, frame)?;
+        self.train(context, learnt, frame)?;
         self.complete(context)?;
-        self.card(context, &names)?;
+        self.card(context, learnt)?;
         let out = context.out();
-        context.record("steps_without_hard_pairs", metrics::without_loss(&out.join(METRICS))?);
+        context.record("steps_without_hard_pairs", metrics::without_loss(&out.join(METRICS), OUTPUT)?);
         super::retrain::record(context, out)
     }
 }

@@ -134,12 +134,13 @@ fn steps(path: &Path) -> anyhow::Result<Vec<Step>> {
     text.lines().enumerate().map(step).collect()
 }
 
-/// How many steps had no loss: in their batches nothing was left to learn.
+/// How many steps had no loss of a task: in their batches nothing was left to learn of it.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(super) fn without_loss(path: &Path) -> anyhow::Result<usize> {
-    Ok(steps(path)?.iter().filter(|step| step.loss == 0.0).count())
+pub(super) fn without_loss(path: &Path, task: &str) -> anyhow::Result<usize> {
+    let is_without = |step: &&Step| step.tasks.get(task).is_some_and(|task| task.loss == 0.0);
+    Ok(steps(path)?.iter().filter(is_without).count())
 }
 
 /// One row per epoch: mean loss, and per task the mean loss and, where it has one, accuracy over its targets.

@@ -77,3 +77,50 @@ fn the_output_of_a_masked_language_model_goes_on_from_its_checkpoint() {
     let fresh = Trainer::new(other, &Device::Cpu).unwrap();
     assert_eq!(of(&drawn, "outputs.masked_lm."), of(&fresh, "outputs.masked_lm."));
 }
+
+/// Facts of words with their relations: each a subject, its object, and another word.
+fn facts(seed: u64) -> Batch {
+    let key = CounterRng::new(seed);
+    let below = |i: u64, limit: u64| u32::try_from(key.bits(i) % limit).unwrap();
+    let (mut rows, mut links) = (vec![], vec![]);
+    for i in 0..8 {
+        let (subject, relation) = (10 + below(i, 12), below(100 + i, 2));
+        let object = subject + 3 * (1 + relation);
+        rows.extend(
+            [subject, object, if below(200 + i, 2) == 0 { subject } else { object + 1 }]
+                .map(|word| vec![2, word, 3]),
+        );
+        links.push(relation);
+    }
+    let refs: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
+    Batch { task: 0, rows: ragged(&refs), targets: Targets::Links(links) }
+}
+
+#[test]
+fn relations_are_learnt_between_vectors_and_resume_exactly() {
+    let mut setup = finetune::setup();
+    quiet(&mut setup);
+    setup.outline.tasks.truncate(1);
+    setup.outline.tasks[0].output = crate::output::Output::Translation { relations: 2, margin: 1.0 };
+    let mut trainer = Trainer::new(setup.clone(), &Device::Cpu).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut records = vec![];
+    for step in 0..200 {
+        records.push(trainer.step(0, &[facts(step % 3)]).unwrap());
+        if step == 99 {
+            trainer.save_state(dir.path(), &Value::Null).unwrap();
+        }
+    }
+    let (first, last) = (records[0].loss, records[199].loss);
+    assert!(last < first * 0.2 && records[0].tasks["one"].samples == 8, "from {first} to {last}");
+    let mut second = Trainer::resume(setup.clone(), dir.path(), &Device::Cpu).unwrap().0;
+    (100..200).for_each(|step| drop(second.step(0, &[facts(step % 3)]).unwrap()));
+    assert_eq!(bits(&second), bits(&trainer));
+    let mut wrong = facts(1);
+    wrong.targets = Targets::Links(vec![0, 1, 0, 1, 0, 1, 0, 2]);
+    let text = trainer.step(0, &[wrong]).unwrap_err().to_string();
+    assert!(text.contains("row 21: class 2 is not below 2"), "{text}");
+    setup.outline.tasks[0].output = crate::output::Output::Translation { relations: 2, margin: 0.0 };
+    let text = Trainer::new(setup, &Device::Cpu).unwrap_err().to_string();
+    assert!(text.contains("output of one: margin is 0, expected from 1e-12 to 1e6"), "{text}");
+}

@@ -33,7 +33,7 @@ fn share(batch: &Batch, rank: usize, world: usize) -> Option<Batch> {
         Targets::Scores(scores) => {
             (Targets::Scores(scores[taken.clone()].to_vec()), taken.start, taken.len())
         }
-        Targets::Anchors(_) | Targets::Identities(_) => {
+        Targets::Anchors(_) | Targets::Identities(_) | Targets::Links(_) => {
             panic!("each rank has its own rows to tell a match from")
         }
         Targets::Spans(rows) => (Targets::Spans(rows[taken.clone()].to_vec()), taken.start, taken.len()),

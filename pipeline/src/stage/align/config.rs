@@ -5,7 +5,7 @@ use model::optim::adamw::AdamWConfig;
 use model::optim::bert;
 use model::optim::schedule::Decay;
 use model::output::PairLoss;
-use model::range::{DISTANCE, RATE};
+use model::range::{DISTANCE, POSITIVE_WEIGHT, RATE};
 use model::train::heads::Mode;
 use serde::{Deserialize, Serialize};
 use text::ner::filters::Types;
@@ -63,6 +63,9 @@ pub(crate) struct Config {
     ///
     /// Source: SapBERT, `train/pretrain.sh`: 0.2.
     pub margin: Margin,
+    /// A second loss, over the graph's triples (CODER: Yuan et al. 2022); left out, names are learnt alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relations: Option<Relations>,
     /// Steps between training states, from which an interrupted run resumes and which `--restart` removes.
     ///
     /// Source: ours: minutes of work at most are lost.
@@ -105,6 +108,40 @@ pub(crate) struct Config {
     /// How a head mask is applied, as in `[retrain.heads]`; left out, every head is trained. Not with `[graft]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heads: Option<heads::Config>,
+}
+
+/// How triples are learnt beside names: the vector of a subject's name, moved by a vector that is learnt of the relation, is to be nearer to that of a name of its object than
+/// to that of another entity (TransE, between vectors of any length). Each batch of pairs has a batch of triples of the split's part `train` beside it, with names that are drawn anew
+/// each time. On the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Relations {
+    /// Weight of this loss beside that of names, from 1e-12 to 1e6.
+    ///
+    /// Source: CODER, `pretrain/train.py`: 1.
+    pub weight: f64,
+    /// How much nearer objects are to be, from 1e-12 to 1e6.
+    ///
+    /// Source: CODER, `pretrain/train.py`: 1.
+    pub margin: f64,
+    /// Triples in a batch, from 1 to 4,096; each has three names.
+    ///
+    /// Source: CODER, `pretrain/train.py`: 256 names.
+    pub batch: usize,
+}
+
+impl Default for Relations {
+    fn default() -> Self {
+        Self { weight: 1.0, margin: 1.0, batch: 85 }
+    }
+}
+
+impl Relations {
+    fn ranges(&self) -> anyhow::Result<()> {
+        whole("align.relations.batch", self.batch as u64, 1..=4096)?;
+        number("align.relations.weight", self.weight, &POSITIVE_WEIGHT)?;
+        number("align.relations.margin", self.margin, &POSITIVE_WEIGHT)
+    }
 }
 
 /// Which pairs of a batch are trained.
@@ -150,6 +187,7 @@ impl Default for Config {
             max_tokens: 25,
             loss: PairLoss::default(),
             margin: Margin::Within(0.2),
+            relations: None,
             checkpoint_every: 200,
             accumulate: 1,
             learning_rate: 2e-5,
@@ -194,6 +232,7 @@ impl Config {
             self.heads.as_ref().is_none_or(|heads| heads.mode != Mode::Scratch),
             "align.heads.mode is \"scratch\", and names are learnt by an encoder that has read: use none, hard, soft or forward"
         );
+        self.relations.map_or(Ok(()), |relations| relations.ranges())?;
         inside("align.loss", self.loss.check())?;
         number("align.margin", self.margin.within().unwrap_or(0.0), &DISTANCE)?;
         let updates = Updates {

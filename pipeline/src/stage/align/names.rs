@@ -61,15 +61,14 @@ pub(super) struct Counts {
 /// An entity with a text that it is called by.
 type Called = (EntityId, String);
 
-/// The names of the graph in the folder `triples`, by entity, in the order of its table and then of its terms, each once; and where they come from.
-fn found(triples: &Path, config: &Config) -> anyhow::Result<(Vec<Called>, Vec<Source>)> {
-    let graph = Graph::read(triples)?;
+/// The names of a graph, which lies in the folder `triples`, by entity, in the order of its table and then of its terms, each once; and where they come from.
+fn found(graph: &Graph, triples: &Path, config: &Config) -> anyhow::Result<(Vec<Called>, Vec<Source>)> {
     let is_allowed = |id: EntityId| {
         let entity = graph.entities().get(id.index());
         entity.is_some_and(|entity| config.types.allow(&entity.types))
     };
     let mut all: Vec<Called> = vec![];
-    each_name(&graph, triples, |text, id| {
+    each_name(graph, triples, |text, id| {
         if is_allowed(id) {
             all.push((id, text.to_owned()));
         }
@@ -109,6 +108,11 @@ fn some_of(bound: u64, count: u64, drawn: RngKey) -> Vec<u64> {
     found.into_iter().collect()
 }
 
+/// A place among so many.
+fn place(count: usize, drawn: RngKey) -> usize {
+    usize::try_from(drawn.below(count as u64)).unwrap_or_default()
+}
+
 /// The two places of a pair by its number: those of 0 and 1, then of 0 and 2, 1 and 2, and so on.
 fn pair_of(number: u64) -> [u64; 2] {
     // The largest b with b (b - 1) / 2 pairs before it, whole numbers throughout.
@@ -117,12 +121,17 @@ fn pair_of(number: u64) -> [u64; 2] {
 }
 
 impl Names {
-    /// Those of the graph in the folder `triples`.
+    /// Those of a graph, which lies in the folder `triples`.
     ///
     /// # Errors
-    /// When the graph cannot be read, or no two of its names mean the same.
-    pub(super) fn new(triples: &Path, config: &Config, vocabulary: &Vocabulary) -> anyhow::Result<Self> {
-        let (found, sources) = found(triples, config)?;
+    /// When the graph's terms cannot be read, or no two of its names mean the same.
+    pub(super) fn new(
+        graph: &Graph,
+        triples: &Path,
+        config: &Config,
+        vocabulary: &Vocabulary,
+    ) -> anyhow::Result<Self> {
+        let (found, sources) = found(graph, triples, config)?;
         let texts: Vec<&str> = found.iter().map(|(_, text)| text.as_str()).collect();
         let tokens = Texts::new(vocabulary, &texts, config.max_tokens)?;
         let unknown = vocabulary.special().unknown;
@@ -190,6 +199,29 @@ impl Names {
     /// How many pairs there are.
     pub(super) fn pairs(&self) -> usize {
         self.pairs.len()
+    }
+
+    /// The names of an entity.
+    fn of(&self, entity: EntityId) -> &[Name] {
+        let first = self.all.partition_point(|name| name.entity < entity);
+        let count = self.all[first..].partition_point(|name| name.entity == entity);
+        &self.all[first..first + count]
+    }
+
+    /// Whether an entity has a name.
+    pub(super) fn has(&self, entity: EntityId) -> bool {
+        !self.of(entity).is_empty()
+    }
+
+    /// An entity that has names, each with a chance by how many they are.
+    pub(super) fn any(&self, drawn: RngKey) -> EntityId {
+        self.all[place(self.all.len(), drawn)].entity
+    }
+
+    /// One of the names of an entity that has some.
+    pub(super) fn one_of(&self, entity: EntityId, drawn: RngKey) -> &[u32] {
+        let names = self.of(entity);
+        self.tokens.get(names[place(names.len(), drawn)].text)
     }
 
     /// The two names of a pair, each with what it names.
