@@ -1,5 +1,7 @@
 //! UMLS as a whole, on small files: what becomes triples, names and terms, what is counted, what is refused.
 
+mod spoken;
+
 use std::collections::BTreeMap;
 
 use base::funnel::Tally;
@@ -260,87 +262,6 @@ fn synonyms_and_definitions_of_used_concepts_become_terms() {
     let tally = funnel.supporting.iter().find(|tally| tally.file == "MRDEF.RRF").unwrap();
     assert_eq!(dropped(tally), ["in_no_triple 1", "other_language 1", "suppressed 1"]);
     assert!(terms(&all(), &options()).is_empty());
-}
-
-#[test]
-fn names_that_others_want_are_offered_and_mesh_records_are_known() {
-    let mut builder = Builder::new();
-    let (one, two) = (builder.entity("s", "name:aaa", "aaa"), builder.entity("s", "mesh:D3", "D3"));
-    let relation = builder.relation("s", "r", "r");
-    let origin = crate::table::Origin {
-        source: "s".to_owned(),
-        vocabulary: None,
-        weight: None,
-        count: None,
-        level: None,
-    };
-    let origin = builder.origin(origin);
-    builder.triple(one, relation, two, origin).unwrap();
-    let typed = Files {
-        sty: Some(source("MRSTY.RRF", STY)),
-        sab: Some(source("MRSAB.RRF", SAB)),
-        ..files(CONSO, REL)
-    };
-    read(&typed, &options(), &mut builder).unwrap();
-    let graph = crate::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
-    let keys: Vec<&str> = graph.entities().iter().map(|e| e.key.as_str()).collect();
-    assert_eq!(keys, ["umls:C0000001", "umls:C0000002", "umls:C0000003"]);
-    // No row of MRREL mentions it, and what UMLS knows of it is known all the same.
-    let lonely = &graph.entities()[2];
-    assert_eq!((lonely.text.as_str(), lonely.level, lonely.types.len()), ("Lonely", Some(0), 1));
-}
-
-#[test]
-fn codes_of_other_vocabularies_lead_to_their_concept_and_stay_known() {
-    let conso = format!(
-        "{CONSO}\
-         C0000001|ENG|S|L1|VO|S3|Y|B1||||SNOMEDCT_US|PT|386661006|Zeta fever|9|N||\n\
-         C0000001|ENG|S|L1|VO|S3|Y|B2||||HPO|PT|HP:0001945|Zeta fever|0|N||\n\
-         C0000001|ENG|S|L1|VO|S3|Y|B3||||ICD10CM|PT|R50.9|Zeta fever|4|O||\n\
-         C0000003|ENG|S|L3|VO|S7|Y|B4||||SNOMEDCT_US|SY|386661006|Lonely|9|N||\n\
-         C0000003|ENG|S|L3|VO|S7|Y|B5||||OMIM|PT|607785|Lonely|0|N||\n\
-         C0000003|ENG|S|L3|VO|S7|Y|B6||||OMIM|PT|1|Lonely|0|N||\n\
-         C0000002|ENG|S|L2|VO|S5|Y|B7||||OMIM|PT|1|Aspirin|0|N||\n"
-    );
-    let mut builder = Builder::new();
-    let relation = builder.relation("s", "r", "r");
-    let origin = builder.origin(crate::table::Origin {
-        source: "s".to_owned(),
-        vocabulary: None,
-        weight: None,
-        count: None,
-        level: None,
-    });
-    let keys = ["snomed:386661006", "hp:0001945", "icd10cm:R50.9", "rxnorm:1", "doid:4", "omim:1", "go:1"];
-    let all = keys.map(|key| builder.entity("s", key, key));
-    for pair in all.windows(2) {
-        builder.triple(pair[0], relation, pair[1], origin).unwrap();
-    }
-    // What leads to a code leads on to its concept.
-    builder.nameless("s", "omim:607785", "omim:607785");
-    builder.alias("doid:4", "omim:607785");
-    let sab = SAB.to_owned()
-        + &["SNOMEDCT_US", "HPO", "OMIM", "ICD10CM"]
-            .map(|sab| format!("C1|C2|{sab}_1|{sab}|n|{sab}|1|||1||||0|1|1||||ENG|UTF-8|Y|Y|||\n"))
-            .concat();
-    let files = Files { sab: Some(source("MRSAB.RRF", &sab)), ..files(&conso, REL) };
-    read(&files, &options(), &mut builder).unwrap();
-    let graph = crate::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
-    let found: Vec<String> = graph
-        .entities()
-        .iter()
-        .map(|entity| format!("{} {}", entity.key, entity.same_as.join(" ")).trim().to_owned())
-        .collect();
-    // A suppressed row says nothing, a code of two concepts is neither, and of MeSH's records nobody speaks.
-    let expected = [
-        "go:1",
-        "icd10cm:R50.9",
-        "omim:1",
-        "umls:C0000001 hp:0001945 snomed:386661006",
-        "umls:C0000002 rxnorm:1",
-        "umls:C0000003 doid:4 omim:607785",
-    ];
-    assert_eq!(found, expected);
 }
 
 #[test]
