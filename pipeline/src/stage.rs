@@ -346,7 +346,10 @@ fn on_corpus(
         });
     }
     if let (Some(tag), Some(corpus), Some(_)) = (&config.tag, &corpus, &config.sources) {
-        stages.push(Box::new(mentions::Mentions::new(tag, corpus, places)?));
+        stages.extend(match cut.in_place_of(mentions::NAME) {
+            Some(uncut) => vec![uncut],
+            None => mentions::Mentions::new(tag, corpus, places)?.stages(cut.parts()),
+        });
     }
     Ok(stages)
 }

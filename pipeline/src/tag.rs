@@ -2,6 +2,7 @@
 
 pub(crate) mod output;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use anyhow::Context as _;
 use base::cancel::CancelToken;
 use kg::table::{Entity, Graph};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use text::Document;
 use text::ner::annotate::{Annotator, Settings};
 use text::ner::{Context, Names};
@@ -57,16 +58,17 @@ impl Tools {
 }
 
 /// What was found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Found {
     /// Documents read.
     pub(crate) documents: u64,
     /// Bytes of their texts.
     pub(crate) bytes: u64,
     /// Mentions, by how they name their entity.
-    pub(crate) mentions: BTreeMap<&'static str, u64>,
+    pub(crate) mentions: BTreeMap<Cow<'static, str>, u64>,
     /// Mentions of which their sentence says something, by what.
-    pub(crate) modifiers: BTreeMap<&'static str, u64>,
+    pub(crate) modifiers: BTreeMap<Cow<'static, str>, u64>,
     /// Different entities that are the most likely ones of mentions.
     pub(crate) entities: u64,
 }
@@ -75,6 +77,15 @@ impl Found {
     /// All mentions.
     pub(crate) fn all(&self) -> u64 {
         self.mentions.values().sum()
+    }
+
+    /// Adds what was found in other documents; how many different entities they have together has to be counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.documents += other.documents;
+        self.bytes += other.bytes;
+        for (sums, more) in [(&mut self.mentions, &other.mentions), (&mut self.modifiers, &other.modifiers)] {
+            more.iter().for_each(|(name, count)| *sums.entry(name.clone()).or_insert(0) += count);
+        }
     }
 }
 
@@ -138,9 +149,9 @@ impl<'t> Tagging<'t> {
         found.documents += 1;
         found.bytes += tagged.text.len() as u64;
         for mention in &tagged.mentions {
-            *found.mentions.entry(mention.how.name()).or_insert(0) += 1;
+            *found.mentions.entry(mention.how.name().into()).or_insert(0) += 1;
             for modifier in mention.modifiers.iter() {
-                *found.modifiers.entry(modifier.name()).or_insert(0) += 1;
+                *found.modifiers.entry(modifier.name().into()).or_insert(0) += 1;
             }
             let seen = mention.candidates.first().and_then(|best| self.seen.get_mut(best.entity.index()));
             if let Some(seen) = seen.filter(|seen| !**seen) {

@@ -90,6 +90,28 @@ fn parts_give_the_bytes_of_the_whole_and_only_those_that_change_are_made_again()
 }
 
 #[test]
+fn mentions_in_parts_are_those_of_the_whole() {
+    let corpus = Corpus::new();
+    let run = |out: &str, parts: &str| corpus.run(&["mentions"], out).set("tag={ near = {} }").set(parts);
+    run("whole", "counts.memory=\"64MiB\"").ok();
+    run("parts", "corpus.parts.bytes=\"20kB\"").ok();
+    let of = |out: &str| below(&corpus.at(out).join("mentions"), |_| true);
+    assert_same(&of("whole"), &of("parts"), "in parts");
+    let facts = |out: &str| -> Value {
+        let lines = engraft_tests::json_lines(corpus.at(out).join("ledger.jsonl"));
+        lines.iter().rfind(|line| line["stage"] == "mentions").unwrap()["facts"].clone()
+    };
+    assert_eq!(facts("whole"), facts("parts"));
+    assert!(facts("whole")["mentions"]["mentions"]["exact"].as_u64().unwrap() > 100, "{}", facts("whole"));
+    let stages = names_below(&corpus.at("parts"));
+    assert!(stages.iter().any(|name| name.starts_with("mentions.part-0003")), "{stages:?}");
+    // The last part, and what joins.
+    corpus.write("zz.txt", "Fever and cough.\n\nA cough.");
+    let again = run("parts", "corpus.parts.bytes=\"20kB\"").ok();
+    assert!(again.starts_with("2 ran,"), "{again}");
+}
+
+#[test]
 fn texts_of_shards_in_parts_give_the_same_shards() {
     let corpus = Corpus::new();
     // One sentence with a mention a file, of kinds that files meet in different orders.

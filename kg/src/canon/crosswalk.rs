@@ -125,6 +125,9 @@ impl<'a> Walk<'a> {
         for pair in (0..crate::table::id::dense(all.aliases.len())).step_by(2) {
             aliases.entry(all.aliases.get(pair)).or_default().insert(all.aliases.get(pair + 1));
         }
+        for pair in (0..crate::table::id::dense(all.settled.len())).step_by(2) {
+            aliases.insert(all.settled.get(pair), BTreeSet::from([all.settled.get(pair + 1)]));
+        }
         let mut offers: BTreeMap<&str, Vec<(OfferKind, &str)>> = BTreeMap::new();
         for offer in &all.offers {
             let name = all.entities.keyed.key(offer.entity);

@@ -17,6 +17,7 @@ use super::files::{Files, Reopened, Slot};
 use super::named::{Used, rows};
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term, Wording};
 use super::separated::{Column, NoRow, Record, Records};
+use super::unfit::Unfit;
 use super::{Source, SourceReport};
 use crate::table::{Builder, SemanticType};
 
@@ -220,7 +221,7 @@ pub fn read(
         let mut tally = rows(
             file,
             nodes.layout.shape(),
-            options.max_unfit,
+            Unfit::new(options.max_unfit),
             |records| Places::new(&nodes.columns, records),
             |places, record| {
                 things.describe(things.key(record, *places)?, record, *places);
@@ -235,7 +236,7 @@ pub fn read(
         rows(
             file,
             options.layout.shape(),
-            options.max_unfit,
+            Unfit::new(options.max_unfit),
             |records| Columns::find(options, records),
             |columns, record| {
                 let ([subject, object], _) = things.edge(record, columns)?;
@@ -278,7 +279,7 @@ fn state(
         let tally = rows(
             file,
             options.layout.shape(),
-            options.max_unfit,
+            Unfit::new(options.max_unfit),
             |records| Columns::find(options, records),
             |columns, record| {
                 let ([subject, object], relation) = things.edge(record, columns)?;

@@ -62,21 +62,21 @@ impl Used for Vec<(&'static str, usize)> {
 }
 
 /// Hands on each row of a file whose columns `find` has found, and says how many lines and bytes it has, which rows were none and which columns are not
-/// used. Of rows that do not fit, by another width than the first line's or by what `take` says, a share of `unfit` is left out.
+/// used. Of rows that do not fit, by another width than the first line's or by what `take` says, as many are left out as `unfit` allows.
 ///
 /// # Errors
 /// When more do not fit, or `find` or `take` fails.
 pub(super) fn rows<'f, C: Used>(
     file: &'f Reopened<'_>,
     shape: Shape,
-    unfit: Share,
+    mut unfit: Unfit,
     find: impl FnOnce(&mut Records<'f, BufReader<Bytes<'f>>>) -> Result<C, ReadError>,
     mut take: impl FnMut(&C, &Record<'_>) -> Result<(), NoRow>,
 ) -> Result<Tally, ReadError> {
     let opened = (file.open)().map_err(|error| unopened(&file.label, &error))?;
     let mut records = Records::new(BufReader::new(opened), &file.label, shape)?;
     let columns = find(&mut records)?;
-    let (mut tally, mut unfit) = (Tally::new(&file.label, &[]), Unfit::new(unfit));
+    let mut tally = Tally::new(&file.label, &[]);
     let mut read = 0;
     loop {
         let taken = match records.next_record() {
@@ -108,7 +108,7 @@ pub(super) fn each(
     rows(
         file,
         shape,
-        Share::default(),
+        Unfit::new(Share::default()),
         |records| {
             let place =
                 |name: &&'static str| Ok((*name, records.column(&Column::Name((*name).to_owned()), name)?));

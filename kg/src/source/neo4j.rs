@@ -23,7 +23,7 @@ use super::files::{Files, Location, Reopened, Slot};
 use super::named::{Used, rows};
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Taken, Term};
 use super::separated::{FirstLine, NoRow, Quotes, Record, Separator, Shape};
-use super::unfit::UNFIT;
+use super::unfit::{UNFIT, Unfit};
 use super::{Source, SourceReport, check_level, check_name};
 use crate::table::{Builder, SemanticType};
 
@@ -197,9 +197,11 @@ impl Columns {
         Some(value).filter(|value| !value.is_empty())
     }
 
-    /// Whether a row is a relationship.
+    /// Whether a row is a relationship: in a file that has nodes as well, one with an end or a type.
     fn is_relationship(&self, record: &Record<'_>) -> bool {
-        self.start.as_ref().is_some_and(|start| !record.field(start.column).trim().is_empty())
+        let is_there = |column: usize| !record.field(column).trim().is_empty();
+        let ends = [&self.start, &self.end].into_iter().flatten().map(|end| end.column);
+        self.id.is_none() || ends.chain(self.kind).any(is_there)
     }
 }
 
@@ -211,15 +213,17 @@ impl Used for Columns {
     }
 }
 
-/// Hands on each row of a file.
+/// Hands on each row of a file, of which so many did not fit when it was read before.
 fn each(
     file: &Reopened<'_>,
     options: &Options,
+    before: u64,
     take: impl FnMut(&Columns, &Record<'_>) -> Result<(), NoRow>,
 ) -> Result<Tally, ReadError> {
     let (separator, quotes, first_line) = (options.separator, Some(Quotes::Double), FirstLine::Names);
     let shape = Shape { separator, quotes, first_line };
-    rows(file, shape, options.max_unfit, |records| Columns::find(&records.unused(&[]), options, file), take)
+    let unfit = Unfit::after(options.max_unfit, before);
+    rows(file, shape, unfit, |records| Columns::find(&records.unused(&[]), options, file), take)
 }
 
 /// Reads the files into `builder`, as the source `name`.
@@ -240,9 +244,10 @@ pub fn read(
     let mut ontology = Ontology::new(name, options.taken(), &label, listed, builder);
     // Keys by id spaces and ids.
     let mut keys: HashMap<String, String> = HashMap::new();
+    let mut no_nodes = Vec::new();
     for file in files {
-        let mut no_nodes = 0;
-        each(file, options, |columns, record| {
+        let mut no_node = 0;
+        each(file, options, 0, |columns, record| {
             let (Some(id), false) = (&columns.id, columns.is_relationship(record)) else { return Ok(()) };
             let node = within(id, record).and_then(|own| {
                 let place = record.place(Some((id.column, "id")));
@@ -251,24 +256,25 @@ pub fn read(
                     let twice = ReadError::text(place, record.field(id.column), "an id once", REMEDY);
                     return Err(NoRow::Unfit(twice));
                 }
-                let (key, line) = (term.key.clone(), place.line);
+                // What refers to it by its id means the one that has its key.
+                keys.insert(own, term.key.clone());
+                let line = place.line;
                 ontology.term(term, line).map_err(|before| {
                     let found = format!("the node of line {before} has the same key");
                     NoRow::Unfit(ReadError::new(place, found, "a key for each node", REMEDY))
-                })?;
-                keys.insert(own, key);
-                Ok(())
+                })
             });
-            no_nodes += usize::from(node.is_err());
+            no_node += u64::from(node.is_err());
             node
         })?;
-        // Rows of another width are no nodes and no relationships: they are counted with these, below.
-        (0..no_nodes).for_each(|_| ontology.leave_out(UNFIT));
+        (0..no_node).for_each(|_| ontology.leave_out(UNFIT));
+        no_nodes.push(no_node);
     }
     ontology.settle();
     let mut all = Tally::new(&label, &[]);
-    for file in files {
-        let tally = each(file, options, |columns, record| {
+    for (file, no_node) in files.iter().zip(no_nodes) {
+        // Rows of another width are no nodes and no relationships: they are counted with these.
+        let tally = each(file, options, no_node, |columns, record| {
             let (Some(start), Some(end), Some(kind)) = (&columns.start, &columns.end, columns.kind) else {
                 return Ok(());
             };
@@ -428,17 +434,31 @@ mod tests {
     #[test]
     fn rows_that_do_not_fit_are_dropped_and_counted_where_the_config_allows_some() {
         let nodes = format!("{DISEASES}7,again,,,\n9,short\n");
-        let rows = format!("{ROWS}7,,TREATS\n7,7, \n");
+        let rows = format!("{ROWS}7,,TREATS\n7,7, \n,7,TREATS\n");
         let (report, canon) = parse(&[&nodes, &rows, DRUGS], &serde_json::json!({"max_unfit": 0.5})).unwrap();
         assert_eq!(triples(&canon).len(), 2);
         let of_rows = &report.funnel.triples;
         // The short row may be a node or none: it is counted with the relationships.
-        assert_eq!((of_rows.read, of_rows.kept, of_rows.dropped["unfit"]), (7, 2, 3));
+        assert_eq!((of_rows.read, of_rows.kept, of_rows.dropped["unfit"]), (8, 2, 4));
         assert_eq!(report.funnel.supporting[0].dropped["unfit"], 1, "{:?}", report.funnel.supporting);
         let error = parse(&[&nodes, &rows, DRUGS], &serde_json::json!({"max_unfit": 0.4})).unwrap_err();
         assert!(
             error.contains("0.csv: line 4") && error.contains("2 of 4 rows of the file do not fit"),
             "{error}"
         );
+    }
+    #[test]
+    fn rows_of_an_export_that_do_not_fit_are_counted_together_and_a_second_node_of_a_key_is_the_first() {
+        let export = "_id,_labels,name,xref,_start,_end,_type\n\
+            0,:Sign,Fever,MESH:D1,,,\n1,:Sign,Again,MESH:D1,,,\n2,:Sign,Pain,,,,\n\
+            ,,,,1,2,IS_A\n,,,,,2,IS_A\n,,,,2,0,\n";
+        let with = |share: f64| serde_json::json!({"key": "xref", "namespaces": {"MESH": "mesh"}, "max_unfit": share});
+        let (report, canon) = parse(&[export], &with(0.5)).unwrap();
+        assert_eq!(triples(&canon), ["mesh:D1=Fever IS_A graph:2=Pain"]);
+        let (rows, nodes) = (&report.funnel.triples, &report.funnel.supporting[0]);
+        assert_eq!((rows.read, rows.kept, rows.dropped["unfit"]), (3, 1, 2));
+        assert_eq!((nodes.kept, nodes.dropped["unfit"]), (2, 1));
+        let error = parse(&[export], &with(0.4)).unwrap_err();
+        assert!(error.contains("3 of 6 rows of the file do not fit"), "{error}");
     }
 }

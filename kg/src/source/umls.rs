@@ -14,6 +14,7 @@
 //! stated here, and [`crate::canon`] folds them into one.
 
 mod asked;
+mod codes;
 mod conso;
 mod count;
 mod cui;
@@ -164,8 +165,8 @@ pub fn read(files: &Files<'_>, options: &Options, builder: &mut Builder) -> Resu
     declare(&doc, options, builder);
     let mut met = Labels::new();
     let choice = Choice { options, vocabularies: &vocabularies, ranks: &ranks };
-    let conso::Read { mut names, spoken, tally } = conso::read(&files.conso, choice, &mut met, builder)?;
-    supporting.push(tally);
+    let conso::Read { mut names, spoken, tallies } = conso::read(&files.conso, choice, &mut met, builder)?;
+    supporting.extend(tallies);
     if let Some(file) = &files.cui {
         supporting.push(retired::read(file, &mut names)?);
     }

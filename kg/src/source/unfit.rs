@@ -13,12 +13,19 @@ pub(in crate::source) const UNFIT: &str = "unfit";
 #[derive(Debug)]
 pub(in crate::source) struct Unfit {
     allowed: Share,
+    /// Rows of the file that did not fit when it was read before.
+    before: u64,
     first: Option<ReadError>,
 }
 
 impl Unfit {
     pub(in crate::source) fn new(allowed: Share) -> Self {
-        Self { allowed, first: None }
+        Self::after(allowed, 0)
+    }
+
+    /// Those of a file that is read a second time, in other ways, when so many did not fit.
+    pub(in crate::source) fn after(allowed: Share, before: u64) -> Self {
+        Self { allowed, before, first: None }
     }
 
     /// Drops a row that does not fit, if any may be dropped.
@@ -35,7 +42,7 @@ impl Unfit {
 
     /// Refuses the file if more was dropped than may be.
     pub(in crate::source) fn settle(self, tally: &Tally) -> Result<(), ReadError> {
-        let rows = tally.dropped.get(UNFIT).copied().unwrap_or_default();
+        let rows = self.before + tally.dropped.get(UNFIT).copied().unwrap_or_default();
         match self.first {
             Some(first) if !self.allowed.allows(rows, tally.read) => {
                 let all = tally.read;

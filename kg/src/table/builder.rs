@@ -100,6 +100,8 @@ pub(crate) struct Statements {
     pub(crate) floors: BTreeMap<String, u64>,
     /// Texts of keys and of what they mean, two after two.
     pub(crate) aliases: Texts,
+    /// Those that go before all others of their keys.
+    pub(crate) settled: Texts,
     pub(crate) wanted: Wanted,
     pub(crate) offers: BTreeSet<Offer>,
     /// Pairs that are known to be inverse and are not to be folded.
@@ -154,6 +156,7 @@ impl Builder {
             preferred: BTreeSet::new(),
             floors: BTreeMap::new(),
             aliases: Texts::default(),
+            settled: Texts::default(),
             wanted: Wanted::default(),
             offers: BTreeSet::new(),
             noted: BTreeSet::new(),
@@ -312,6 +315,12 @@ impl Builder {
             self.stated.aliases.push(key);
             self.stated.aliases.push(means);
         }
+    }
+
+    /// Says that the entity `key` is the one called `means`, and no other that [`Builder::alias`] says: a source that both keys are of knows better than others.
+    pub fn settle(&mut self, key: &str, means: &str) {
+        self.stated.settled.push(key);
+        self.stated.settled.push(means);
     }
 
     /// Whether there are entities with a name only.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
-use arrow_array::{ArrayRef, StructArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{ArrowError, DataType, Field};
 
 use super::row::SemanticType;
@@ -32,6 +33,24 @@ impl Types {
             self.codes.append_option(kind.code.as_deref());
             self.names.append_value(&kind.name);
         }
+    }
+
+    /// Appends a row of a column of such lists.
+    ///
+    /// # Errors
+    /// When the column is another one.
+    pub fn append(&mut self, column: &ArrayRef, row: usize) -> Result<(), ArrowError> {
+        let other = || ArrowError::SchemaError("expected a list of types".to_owned());
+        let types = column.as_list_opt::<i32>().ok_or_else(other)?.value(row);
+        let [codes, names] = [0, 1].map(|part| types.as_struct_opt().map(|of| of.column(part)));
+        let text = |part: Option<&ArrayRef>| part.and_then(|of| of.as_string_opt::<i32>()).cloned();
+        let (codes, names) = (text(codes).ok_or_else(other)?, text(names).ok_or_else(other)?);
+        self.lengths.push(names.len());
+        for kind in 0..names.len() {
+            self.codes.append_option(codes.is_valid(kind).then(|| codes.value(kind)));
+            self.names.append_value(names.value(kind));
+        }
+        Ok(())
     }
 
     /// The rows so far; the next ones begin anew.

@@ -1,22 +1,24 @@
-//! Stage `mentions`: where the texts of the corpus name entities of the graph.
+//! Stage `mentions`: where the texts of the corpus name entities of the graph. A corpus in parts is tagged part by part, and put together.
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use base::cancel::CancelToken;
 use base::whole::write_whole;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use text::file::Format;
 use text::ner::annotate::Settings;
 use text::ner::context;
+use text::tagged::table;
 
-use super::corpus::Corpus;
+use super::corpus::{Corpus, Told, part_name};
 use super::location::{Location, Place, Places};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
 use crate::tag::output::Form;
-use crate::tag::{Tagging, Tools};
+use crate::tag::{Found, Tagging, Tools};
 
 /// The file with the mentions.
 const MENTIONS: &str = "mentions.parquet";
@@ -98,9 +100,40 @@ impl Config {
     }
 }
 
-/// The stage.
+/// The stage's name, and what those of its parts begin with.
+pub(crate) const NAME: &str = "mentions";
+/// The stage's version.
+const VERSION: u32 = 1;
+
+/// What became of names and texts.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Report {
+    format: String,
+    version: u32,
+    names: Value,
+    found: Found,
+}
+
+impl Report {
+    fn new(names: Value, found: Found) -> Self {
+        Self { format: "engraft-mentions".to_owned(), version: 1, names, found }
+    }
+
+    /// Leaves it.
+    fn write(&self, context: &Context) -> anyhow::Result<()> {
+        // As a value first, whose keys have an order of their own.
+        let report = serde_json::to_value(self)?;
+        write_whole(&context.out().join(REPORT), &serde_json::to_vec_pretty(&report)?)?;
+        context.record("mentions", json!(self.found));
+        Ok(())
+    }
+}
+
+/// The stage, or that of a part.
 #[derive(Debug)]
 pub(crate) struct Mentions {
+    name: String,
     config: Config,
     corpus: Corpus,
     triggers: Option<Place>,
@@ -112,17 +145,85 @@ impl Mentions {
     /// # Errors
     /// When the place of its triggers is invalid.
     pub(crate) fn new(config: &Config, corpus: &Corpus, places: &Places<'_>) -> anyhow::Result<Self> {
-        Ok(Self { config: config.clone(), corpus: corpus.clone(), triggers: config.place(places)? })
+        let (name, triggers) = (NAME.to_owned(), config.place(places)?);
+        Ok(Self { name, config: config.clone(), corpus: corpus.clone(), triggers })
+    }
+
+    /// The stages that tag its corpus: itself, or one for each part and one that puts them together.
+    #[must_use]
+    pub(crate) fn stages(self, parts: Option<&[Corpus]>) -> Vec<Box<dyn Stage>> {
+        let Some(parts) = parts else { return vec![Box::new(self)] };
+        let names: Vec<String> = (1..=parts.len()).map(|number| part_name(NAME, number)).collect();
+        let part = |(name, corpus): (&String, &Corpus)| {
+            let (config, triggers) = (self.config.clone(), self.triggers.clone());
+            Box::new(Self { name: name.clone(), config, corpus: corpus.clone(), triggers }) as Box<dyn Stage>
+        };
+        let mut stages: Vec<Box<dyn Stage>> = names.iter().zip(parts).map(part).collect();
+        stages.push(Box::new(Joining { corpus: self.corpus, parts: names }));
+        stages
+    }
+}
+
+/// What the stages of a corpus's parts have made, put together.
+#[derive(Debug)]
+struct Joining {
+    corpus: Corpus,
+    parts: Vec<String>,
+}
+
+impl Stage for Joining {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> u32 {
+        VERSION
+    }
+
+    fn describe(&self, _: &mut dyn Describe) {}
+
+    fn inputs(&self) -> Vec<Input> {
+        self.parts.iter().map(Input::artifact).collect()
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let folders = self.parts.iter().map(|name| Ok(context.artifact(name)?.to_owned()));
+        let folders: Vec<PathBuf> = folders.collect::<anyhow::Result<_>>()?;
+        let told = folders.iter().map(|folder| Told::of_part(folder));
+        let told = Told::joined(told.collect::<anyhow::Result<_>>()?);
+        told.check(&self.corpus)?;
+        told.record(context);
+        let (mut names, mut found) = (Value::Null, Found::default());
+        for folder in &folders {
+            let path = folder.join(REPORT);
+            let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+            let report: Report =
+                serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?;
+            found.add(&report.found);
+            names = report.names;
+        }
+        let progress = context.progress();
+        progress.unit("mentions");
+        let files: Vec<PathBuf> = folders.iter().map(|folder| folder.join(MENTIONS)).collect();
+        found.entities = table::join(&files, &context.out().join(MENTIONS), &mut |rows| {
+            progress.add_rows(rows);
+            anyhow::Ok(context.check()?)
+        })?;
+        Report::new(names, found).write(context)
+    }
+
+    fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
+        super::triples::inspect_parquet(file)
     }
 }
 
 impl Stage for Mentions {
-    fn name(&self) -> &'static str {
-        "mentions"
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn version(&self) -> u32 {
-        1
+        VERSION
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -151,15 +252,7 @@ impl Stage for Mentions {
             tagging.push(Some(&format!("{}/{name}", texts.name)), document)
         })?;
         let found = tagging.finish()?;
-        let report = json!({
-            "format": "engraft-mentions",
-            "version": 1,
-            "names": tools.names().dictionary().report(),
-            "found": found,
-        });
-        write_whole(&context.out().join(REPORT), &serde_json::to_vec_pretty(&report)?)?;
-        context.record("mentions", json!(found));
-        Ok(())
+        Report::new(json!(tools.names().dictionary().report()), found).write(context)
     }
 
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {

@@ -3,6 +3,7 @@
 use base::funnel::Tally;
 use base::read::ReadError;
 
+use super::codes::{self, Code, Codes};
 use super::count::{Counts, Reason};
 use super::cui::Cui;
 use super::file::File;
@@ -12,7 +13,6 @@ use super::options::{Options, Suppressed};
 use super::rank::Ranks;
 use super::vocabulary::{Verdict, Vocabularies};
 use crate::canon::fold::fold;
-use crate::source::curie::{self, Curie};
 use crate::source::rrf::{Record, Rows};
 use crate::table::Builder;
 use crate::table::builder::Wanted;
@@ -27,33 +27,6 @@ const TTY: usize = 12;
 const CODE: usize = 13;
 const STR: usize = 14;
 const SUPPRESS: usize = 16;
-
-/// A vocabulary whose codes are keys of other sources.
-struct Coded {
-    vocabulary: &'static str,
-    namespace: &'static str,
-    /// Term types of the names that stand for the whole of what a code is of: others may be narrower, and are then in another concept.
-    kinds: &'static [&'static str],
-}
-
-/// Those that some source reads; a code with a prefix of its own (`HP:0001945`) is a key as it stands.
-const CODED: [Coded; 7] = [
-    // Descriptors by their headings, supplementary records by their names.
-    Coded { vocabulary: "MSH", namespace: "mesh", kinds: &["MH", "NM"] },
-    Coded { vocabulary: "SNOMEDCT_US", namespace: "snomed", kinds: &["PT"] },
-    Coded { vocabulary: "OMIM", namespace: "omim", kinds: &["PT"] },
-    Coded {
-        vocabulary: "RXNORM",
-        namespace: "rxnorm",
-        kinds: &[
-            "BN", "BPCK", "DF", "DFG", "GPCK", "IN", "MIN", "PIN", "SBD", "SBDC", "SBDF", "SBDFP", "SBDG",
-            "SCD", "SCDC", "SCDF", "SCDFP", "SCDG", "SCDGP",
-        ],
-    },
-    Coded { vocabulary: "HPO", namespace: "hp", kinds: &["PT"] },
-    Coded { vocabulary: "GO", namespace: "go", kinds: &["PT"] },
-    Coded { vocabulary: "ICD10CM", namespace: "icd10cm", kinds: &["HT", "PT"] },
-];
 
 /// Columns of MRCONSO.
 pub(super) const COLUMNS: usize = 18;
@@ -136,7 +109,7 @@ struct Piece {
     /// The texts of `names`, one after another.
     texts: String,
     /// Concepts with keys that they have elsewhere.
-    codes: Vec<(Cui, String)>,
+    codes: Vec<(Cui, Code)>,
     /// Names that other sources want a key for.
     wanted: Vec<(Cui, String)>,
     vocabularies: Labels<Verdict>,
@@ -155,7 +128,8 @@ pub(super) struct Spoken {
 pub(super) struct Read {
     pub(super) names: Names,
     pub(super) spoken: Spoken,
-    pub(super) tally: Tally,
+    /// Of names, and of codes if other sources mention some.
+    pub(super) tallies: Vec<Tally>,
 }
 
 /// Chooses the name of each concept, notes every vocabulary in `met`, and tells `builder` which concepts the codes of other vocabularies are of.
@@ -166,6 +140,7 @@ pub(super) fn read(
     builder: &mut Builder,
 ) -> Result<Read, ReadError> {
     let (mut names, mut counts, mut spoken) = (Names::new(), Counts::default(), Spoken::default());
+    let mut codes = Codes::default();
     let wanted = builder.wants_names().then(|| builder.wanted().clone());
     let totals = source.scan(
         |rows| parse(rows, choice, wanted.as_ref()),
@@ -180,12 +155,7 @@ pub(super) fn read(
                 rest = after;
                 names.propose(cui, Candidate { rank, text, level });
             }
-            for (cui, key) in piece.codes {
-                if builder.knows(&key) {
-                    builder.alias(&key, &format!("umls:{cui}"));
-                    spoken.codes.push(cui);
-                }
-            }
+            piece.codes.into_iter().for_each(|(cui, code)| codes.push(cui, code, builder));
             spoken.wanted.extend(piece.wanted);
             Ok(())
         },
@@ -193,7 +163,11 @@ pub(super) fn read(
     if totals.lines == 0 {
         return Err(source.is_empty());
     }
-    Ok(Read { names, spoken, tally: counts.tally(&source.label, &REASONS, totals) })
+    let mut tallies = vec![counts.tally(&source.label, &REASONS, totals)];
+    let of_codes;
+    (spoken.codes, of_codes) = codes.join(builder);
+    tallies.extend(of_codes);
+    Ok(Read { names, spoken, tallies })
 }
 
 fn parse(
@@ -211,8 +185,12 @@ fn parse(
     };
     while let Some(row) = rows.next_record()? {
         let atom = choice.atom(&row, &mut piece.vocabularies)?;
-        if let Some(key) = key(&row, choice.options) {
-            piece.codes.push((Cui::parse(&row, CUI, "CUI")?, key));
+        // Identity is no text, so languages, vocabularies that are asked for and levels do not matter.
+        if choice.options.suppressed == Suppressed::Keep || row.field(SUPPRESS) == "N" {
+            let code = codes::code(row.field(SAB), row.field(TTY), row.field(CODE));
+            if let Some(code) = code {
+                piece.codes.push((Cui::parse(&row, CUI, "CUI")?, code));
+            }
         }
         match atom {
             Err(reason) => piece.counts.drop(reason),
@@ -245,14 +223,4 @@ fn add(piece: &mut Piece, atom: Atom<'_>, rank: Rank) {
     piece.texts.push_str(atom.text);
     let length = u32::try_from(atom.text.len()).unwrap_or(u32::MAX);
     piece.names.push((atom.cui, rank, atom.level, length));
-}
-
-/// The key that the concept of a row has elsewhere. Identity is no text, so languages, asked-for vocabularies and levels do not matter.
-fn key(row: &Record<'_, COLUMNS>, options: &Options) -> Option<String> {
-    let coded = CODED.iter().find(|coded| coded.vocabulary == row.field(SAB))?;
-    let code = row.field(CODE);
-    let is_one = coded.kinds.contains(&row.field(TTY))
-        && (options.suppressed == Suppressed::Keep || row.field(SUPPRESS) == "N")
-        && !code.is_empty();
-    is_one.then(|| curie::split(code).map_or_else(|| format!("{}:{code}", coded.namespace), Curie::key))
 }

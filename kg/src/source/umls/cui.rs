@@ -8,7 +8,7 @@ use base::read::ReadError;
 use crate::source::rrf::Record;
 
 /// A UMLS concept: C and seven digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Cui(u32);
 
 /// Concepts that there can be.

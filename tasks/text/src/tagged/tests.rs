@@ -197,3 +197,45 @@ fn tables_have_a_row_for_each_candidate() {
     }
     assert!(batch.column_by_name("file").unwrap().null_count() == rows.len());
 }
+
+#[test]
+fn files_of_parts_make_the_file_of_the_whole() {
+    let (tagged, entities, folder) = (tagged(TEXT), entities(), tempfile::tempdir().unwrap());
+    let rows = tagged.told(&entities).map(|told| told.candidates.len()).sum::<usize>();
+    // More than what is turned into columns at a time, and than a group of rows.
+    let documents = (300_000 / rows + 1) as u64;
+    let write = |name: &str, numbers: Range<u64>| {
+        let file = folder.path().join(name);
+        let mut writer = table::Writer::create(&file).unwrap();
+        for number in numbers {
+            let file = (number % 3 > 0).then(|| format!("{}.txt", number / 1000));
+            let document = Tagged { id: number.to_string(), file, ..tagged.clone() };
+            writer.push(&document, &entities).unwrap();
+        }
+        writer.finish().unwrap();
+        file
+    };
+    let whole = write("whole", 0..documents);
+    let parts = [
+        write("a", 0..1),
+        write("b", 1..documents / 3),
+        write("none", 1..1),
+        write("c", documents / 3..documents),
+    ];
+    let joined = folder.path().join("joined");
+    let mut seen = 0;
+    let found = table::join(&parts, &joined, &mut |rows| {
+        seen += rows;
+        Ok::<(), Box<dyn std::error::Error>>(())
+    });
+    let best: std::collections::BTreeSet<&str> =
+        tagged.told(&entities).filter_map(|told| Some(told.candidates.first()?.0.key.as_str())).collect();
+    assert_eq!((found.unwrap(), seen), (best.len() as u64, documents * rows as u64));
+    assert!(std::fs::read(&whole).unwrap() == std::fs::read(&joined).unwrap());
+    write_whole(&parts[1], b"PAR1").unwrap();
+    let text = table::join(&parts, &joined, &mut |_| Ok::<(), Box<dyn std::error::Error>>(()))
+        .unwrap_err()
+        .to_string();
+    assert!(text.contains("/b") && text.contains("tag the part again"), "{text}");
+    assert!(std::fs::read(&whole).unwrap() == std::fs::read(&joined).unwrap(), "nothing was written");
+}
