@@ -214,7 +214,8 @@ impl Task {
             return MaskedLm::specs(&self.layer(), encoder);
         }
         if let Output::Translation { relations, .. } = self.output {
-            let init = Init::Normal(encoder.initializer_range);
+            // As embeddings of PyTorch begin, with which CODER begins.
+            let init = Init::Normal(1.0);
             return vec![Spec::new(
                 format!("{}.weight", self.layer()),
                 &[relations, encoder.hidden_size],

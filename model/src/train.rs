@@ -179,7 +179,7 @@ impl Trainer {
         self.machine.updates()
     }
 
-    /// All parameters: the encoder's, and the outputs' under `outputs.TASK.`.
+    /// All parameters: the encoder's, the outputs' under `outputs.TASK.`, and those of adapters under `adapters.`.
     #[must_use]
     pub fn params(&self) -> &Params {
         &self.params

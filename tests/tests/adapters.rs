@@ -59,6 +59,13 @@ fn peft_adds_adapters_as_engraft_does_and_threads_change_no_bit() {
         assert!(listed.contains(&format!("/{file}  ")), "{listed}");
     }
     compare(&base, &at("adapters"), &model);
+    let card = std::fs::read_to_string(at("adapters/README.md")).unwrap();
+    let digest = blake3::hash(&std::fs::read(base.join("model.safetensors")).unwrap()).to_hex();
+    assert!(
+        card.contains("of rank 4 and alpha 16, on query, value, attention_output")
+            && card.contains(digest.as_str()),
+        "{card}"
+    );
     // What is exported for others has the adapters added, and no files that only engraft reads.
     let plain = Engraft::plain(&["export"], &at("x")).arg(&model).arg("--to").arg("transformers");
     let listed = plain.arg("--into").arg(at("plain")).ok();

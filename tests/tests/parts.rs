@@ -102,7 +102,9 @@ fn mentions_in_parts_are_those_of_the_whole() {
         lines.iter().rfind(|line| line["stage"] == "mentions").unwrap()["facts"].clone()
     };
     assert_eq!(facts("whole"), facts("parts"));
-    assert!(facts("whole")["mentions"]["mentions"]["exact"].as_u64().unwrap() > 100, "{}", facts("whole"));
+    let found = &facts("whole")["mentions"]["mentions"];
+    let all: u64 = found.as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    assert!(all > 100, "{found}");
     let stages = names_below(&corpus.at("parts"));
     assert!(stages.iter().any(|name| name.starts_with("mentions.part-0003")), "{stages:?}");
     // The last part, and what joins.

@@ -30,9 +30,9 @@ pub struct Config {
     ///
     /// Source: PEFT, `LoraConfig`.
     pub rank: usize,
-    /// What adapters are multiplied by, times `rank`, from 1e-12 to 1e6.
+    /// The numerator of the scale: what `B A` adds is multiplied by `alpha / rank`. From 1e-12 to 1e6.
     ///
-    /// Source: ours: twice the rank, as is usual; PEFT has the rank itself.
+    /// Source: ours: twice the default rank, as is usual; PEFT has 8.
     pub alpha: f64,
     /// The matrices of each layer that have an adapter: `query`, `key`, `value`, `attention_output`, `intermediate`, `output`.
     ///
@@ -65,6 +65,19 @@ pub enum Target {
 }
 
 impl Target {
+    /// The name in configurations.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::Query => "query",
+            Target::Key => "key",
+            Target::Value => "value",
+            Target::AttentionOutput => "attention_output",
+            Target::Intermediate => "intermediate",
+            Target::Output => "output",
+        }
+    }
+
     /// The module of layer `l`, and its sizes `[o, i]`.
     fn of_layer(self, l: usize, sizes: &Sizes) -> (String, [usize; 2]) {
         let (d, f) = (sizes.hidden_size, sizes.intermediate_size);

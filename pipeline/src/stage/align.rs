@@ -8,11 +8,13 @@ mod facts;
 mod names;
 mod shown;
 
+use base::whole::write_whole;
 use kg::table::Graph;
 use model::attention::Chosen;
 use model::optim::adamw::Missing;
 use model::optim::schedule::Schedule;
 use model::output::{Outline, Output, OutputDropout, Task};
+use model::params::OUTPUTS;
 use model::train::{self, Setup, Trainer};
 use model::{Device, encoder::config::Config as Sizes};
 use tasks::downstream::encode::{Cut, Frame};
@@ -48,6 +50,8 @@ const NAME: &str = "align";
 const OUTPUT: &str = "names";
 /// The name of that of triples.
 const RELATIONS: &str = "relations";
+/// The keys of the relations, in the order of their vectors.
+const RELATIONS_FILE: &str = "relations.json";
 
 /// The stage.
 #[derive(Debug)]
@@ -115,6 +119,9 @@ impl Aligning {
         from: From,
         places: &Places<'_>,
     ) -> anyhow::Result<Self> {
+        if config.relations.is_some() {
+            from.compute.on_cpu("align.relations")?;
+        }
         frozen::check("align.frozen", &config.frozen, from.sizes.as_ref(), &[])?;
         if let Some(sizes) = &from.sizes {
             encoder::room(NAME, config.max_tokens, sizes.max_position_embeddings)?;
@@ -135,7 +142,7 @@ impl Aligning {
         let relations =
             self.config.relations.zip(facts).map(|(Relations { weight, margin, .. }, facts)| Task {
                 name: RELATIONS.to_owned(),
-                output: Output::Translation { relations: facts.relations, margin },
+                output: Output::Translation { relations: facts.relations.len(), margin },
                 alpha: weight,
             });
         let names = Task { name: OUTPUT.to_owned(), output, alpha: 1.0 };
@@ -213,7 +220,9 @@ impl Aligning {
             |setup| {
                 let trainer = Trainer::from_checkpoint(setup, &self.from.base.folder(context)?, &device)?;
                 anyhow::ensure!(
-                    trainer.params().iter().any(|(name, _)| !trainer.frozen().contains_key(name)),
+                    trainer.params().iter().any(|(name, _)| {
+                        !trainer.frozen().contains_key(name) && !name.starts_with(OUTPUTS)
+                    }),
                     "[align] trains nothing: align.frozen and align.heads leave no parameter; an encoder's vectors have no layer of their own"
                 );
                 Ok(trainer)
@@ -269,13 +278,15 @@ impl Aligning {
             self.config.learning_rate,
             card::table(&metrics::by_epoch(&out.join(METRICS))?)
         );
+        let of_triples = facts.map(|facts| hub::sources_of_triples(&facts.sources)).into_iter().collect();
+        let licences = vec![card::LICENCES.to_owned()];
         let says = "the cosine of two names' vectors";
         let tasks = vec![Said { name: OUTPUT.to_owned(), says, classes: vec![] }];
         let card = Card {
             stage: self.name.clone(),
             kind: Kind::Tasks { tasks, attention: None, class: None },
             sizes: model::checkpoint::sizes(&out.join(MODEL))?,
-            trained: vec![training, hub::sources_of_names(&names.sources), card::LICENCES.to_owned()],
+            trained: [vec![training, hub::sources_of_names(&names.sources)], of_triples, licences].concat(),
             scores: vec![],
             began_with: Some(card::of_base(&self.from.base, context)?),
         };
@@ -335,6 +346,10 @@ impl Stage for Aligning {
         let frame = Frame { special: vocabulary.special(), most: self.config.max_tokens, cut: Cut::Longest };
         self.train(context, learnt, frame)?;
         self.complete(context)?;
+        if let Some(facts) = &facts {
+            let keys = serde_json::to_vec_pretty(&facts.relations)?;
+            write_whole(&context.out().join(RELATIONS_FILE), &keys)?;
+        }
         self.card(context, learnt)?;
         let out = context.out();
         context.record("steps_without_hard_pairs", metrics::without_loss(&out.join(METRICS), OUTPUT)?);

@@ -46,6 +46,21 @@ impl Compute {
         }
     }
 
+    /// Refuses a setting that the CPU alone computes, where the device is another.
+    ///
+    /// # Errors
+    /// Names the setting, by `key`, and the device.
+    pub(crate) fn on_cpu(&self, key: &str) -> anyhow::Result<()> {
+        match self.device.choose() {
+            Ok(chosen) if !chosen.device.is_cpu() => anyhow::bail!(
+                "{key} is computed on the CPU alone so far, and compute.device comes to {}: set compute.device = \"cpu\", or leave {key} out",
+                chosen.describe()
+            ),
+            // A device that cannot be had is said where it is asked for.
+            _ => Ok(()),
+        }
+    }
+
     /// Describes it.
     pub(crate) fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "compute.dtype", &self.dtype);

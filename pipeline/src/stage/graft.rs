@@ -77,9 +77,9 @@ pub(crate) struct Config {
     /// Source: ours: KIMERA's equation 3 scales the gradient, which has next to no effect with Adam.
     #[serde(default)]
     pub soft_on: SoftOn,
-    /// As `retrain.lora`, for row `lora`.
-    #[serde(default)]
-    pub lora: lora::Config,
+    /// As `retrain.lora`, for row `lora`; left out, with its defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<lora::Config>,
     /// Peak learning rate of row `lora`; left out, that of `[retrain]`.
     ///
     /// Source: ours: one rate for all rows; adapters usually take a higher one than the encoder does.
@@ -252,7 +252,7 @@ impl Config {
     fn retraining(&self, row: Row, retraining: &retrain::Config) -> retrain::Config {
         let mut of_row = retraining.clone();
         if row == Row::Lora {
-            of_row.lora = Some(self.lora.clone());
+            of_row.lora = Some(self.lora.clone().unwrap_or_default());
             of_row.learning_rate = self.lora_learning_rate.unwrap_or(of_row.learning_rate);
         }
         of_row

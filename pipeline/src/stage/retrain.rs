@@ -1,6 +1,7 @@
 //! Stages that train an encoder on shards, `pretrain` and `retrain`: what they read, what they are made from, what they leave. They go on where they were
 //! interrupted.
 
+mod card;
 mod checks;
 pub(crate) mod config;
 pub(crate) mod heads;
@@ -10,8 +11,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use batch::task::Material;
-use kg::split::Part;
 use model::Device;
 use model::attention::Chosen;
 use model::checkpoint::masked_lm;
@@ -23,7 +22,6 @@ use model::train::heads::Mode;
 use model::train::patience::Patience;
 use model::train::{self, Setup, Trainer};
 use serde_json::{Value, json};
-use tasks::shard::hub;
 use tasks::shard::index::Index;
 use tasks::stream::lane::Share;
 use tasks::stream::schedule;
@@ -37,7 +35,6 @@ use super::location::Places;
 use super::metrics;
 use super::training::METRICS;
 use super::training::steps::{Evaluation, FROZEN, Sharing, Training, ended};
-use crate::bundle::card::{self, Card, Kind};
 use crate::config::range::inside;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
@@ -122,8 +119,11 @@ impl Retrain {
     ) -> anyhow::Result<Self> {
         let table = if which == Which::Pretrain { "pretrain" } else { "retrain" };
         config.check(table, &from.shards.config.tasks)?;
-        let lora = config.lora.as_ref().map_or(Ok(()), |lora| lora.check(from.sizes.as_ref()));
-        inside(table, lora)?;
+        if let Some(lora) = &config.lora {
+            let of = if matches!(which, Which::Row { .. }) { "graft" } else { table };
+            inside(of, lora.check(from.sizes.as_ref()))?;
+            from.compute.on_cpu(&format!("{of}.lora"))?;
+        }
         frozen::check(&format!("{table}.frozen"), &config.frozen, from.sizes.as_ref(), &["outputs."])?;
         let (name, mask) = match which {
             Which::Pretrain => {
@@ -259,47 +259,6 @@ impl Retrain {
             Role::Lead => training.to_the_end(begin, batches),
             Role::Follow { joined, more } => training.follow(joined, &more, begin, batches),
         }
-    }
-}
-
-impl Retrain {
-    /// What the finished model says of itself.
-    fn card(&self, context: &Context) -> anyhow::Result<()> {
-        let out = context.out();
-        let index = Index::read(context.artifact("shards")?)?;
-        let tasks = self.config.tasks(&self.from.shards.config.tasks);
-        let names: Vec<&str> = tasks.iter().map(|task| task.name()).collect();
-        let made_of = |texts: bool| tasks.iter().any(|task| (task.made_of() == Material::Texts) == texts);
-        let (on_graph, on_texts) = (made_of(false), made_of(true));
-        let triples = index.triples.get(&Part::Train).copied().unwrap_or(0);
-        let over =
-            if on_graph { format!(" over {triples} triples of the part `train`") } else { String::new() };
-        let training = format!(
-            "## Training\n\nStage `{}`: {} steps of the tasks {}{over}, seed {}, peak learning rate {}.\n\n{}",
-            self.name,
-            ended(out)?.steps,
-            names.join(", "),
-            self.config.seed,
-            self.config.learning_rate,
-            card::table(&metrics::by_epoch(&out.join(METRICS))?)
-        );
-        let mut trained = vec![training];
-        if on_graph {
-            trained.push(hub::sources_of(&index));
-            trained.push(card::LICENCES.to_owned());
-        }
-        if on_texts {
-            trained.push(format!("## Texts\n\n{}", hub::LICENCE_OF_TEXTS));
-        }
-        let card = Card {
-            stage: self.name.clone(),
-            kind: Kind::Encoder,
-            sizes: model::checkpoint::sizes(&out.join(MODEL))?,
-            trained,
-            scores: vec![],
-            began_with: Some(card::of_base(&self.from.base, context)?),
-        };
-        card.write(out)
     }
 }
 

@@ -116,7 +116,13 @@ fn listed(names: &[String]) -> String {
 /// Where the triples come from and under which licence levels, as Markdown: what is made of them has to say so too.
 #[must_use]
 pub fn sources_of(index: &Index) -> String {
-    sources(&index.sources, "triples")
+    sources_of_triples(&index.sources)
+}
+
+/// The same, where there is no index.
+#[must_use]
+pub fn sources_of_triples(triples: &[Source]) -> String {
+    sources(triples, "triples")
 }
 
 /// The same of names, which the levels of `names` count.

@@ -26,7 +26,7 @@ tags:
 
 # Adapters
 
-Low-rank adapters (LoRA) of an encoder, trained by engraft. `BASE` is what they began with, which is named below; with other weights they mean nothing.
+Low-rank adapters (LoRA) of an encoder, trained by engraft. They are added to the weights that they began with, which are named below; with others they mean nothing.
 
 ## How to load it
 
@@ -36,6 +36,9 @@ from transformers import AutoModel
 
 model = PeftModel.from_pretrained(AutoModel.from_pretrained(BASE), FOLDER)
 ```
+
+`FOLDER` is the folder of this file, `BASE` that of these weights. They are adapters of `AutoModel`: classes with an output, such as `AutoModelForMaskedLM`, keep the encoder under
+another name, where PEFT finds none of them and says so in a warning alone.
 
 ";
 

@@ -63,7 +63,9 @@ pub(crate) struct Config {
     ///
     /// Source: SapBERT, `train/pretrain.sh`: 0.2.
     pub margin: Margin,
-    /// A second loss, over the graph's triples (CODER: Yuan et al. 2022); left out, names are learnt alone.
+    /// A second loss, over triples of the split's part `train`, as a term of CODER's (Yuan et al. 2022): the vector of a subject's name, moved by a vector that is learnt of the relation, is to be
+    /// nearer to that of a name of its object than to that of another entity (TransE, between vectors of any length). Names of triples have no part in the loss of names,
+    /// as they have in CODER. On the CPU. Left out, names are learnt alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relations: Option<Relations>,
     /// Steps between training states, from which an interrupted run resumes and which `--restart` removes.
@@ -110,9 +112,7 @@ pub(crate) struct Config {
     pub heads: Option<heads::Config>,
 }
 
-/// How triples are learnt beside names: the vector of a subject's name, moved by a vector that is learnt of the relation, is to be nearer to that of a name of its object than
-/// to that of another entity (TransE, between vectors of any length). Each batch of pairs has a batch of triples of the split's part `train` beside it, with names that are drawn anew
-/// each time. On the CPU.
+/// How triples are learnt beside names. Each batch of pairs has a batch of triples beside it, with names that are drawn anew each time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Relations {

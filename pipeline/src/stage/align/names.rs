@@ -213,15 +213,40 @@ impl Names {
         !self.of(entity).is_empty()
     }
 
-    /// An entity that has names, each with a chance by how many they are.
-    pub(super) fn any(&self, drawn: RngKey) -> EntityId {
-        self.all[place(self.all.len(), drawn)].entity
+    /// How many names there are of all entities.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The place of one of them.
+    pub(super) fn place(&self, drawn: RngKey) -> usize {
+        place(self.all.len(), drawn)
+    }
+
+    /// The entity of the name at a place.
+    pub(super) fn entity(&self, place: usize) -> EntityId {
+        self.all[place].entity
     }
 
     /// One of the names of an entity that has some.
     pub(super) fn one_of(&self, entity: EntityId, drawn: RngKey) -> &[u32] {
         let names = self.of(entity);
         self.tokens.get(names[place(names.len(), drawn)].text)
+    }
+
+    /// One of the names of an entity that two others do not have, if it has one.
+    pub(super) fn one_of_without(
+        &self,
+        entity: EntityId,
+        others: [EntityId; 2],
+        drawn: RngKey,
+    ) -> Option<&[u32]> {
+        let is_own = |name: &&Name| {
+            let called = self.entities.get(&name.text);
+            others.iter().all(|other| called.is_none_or(|called| called.binary_search(other).is_err()))
+        };
+        let own: Vec<&Name> = self.of(entity).iter().filter(is_own).collect();
+        (!own.is_empty()).then(|| self.tokens.get(own[place(own.len(), drawn)].text))
     }
 
     /// The two names of a pair, each with what it names.

@@ -124,14 +124,27 @@ impl Config {
 
     /// Whether row `lora` can be made.
     fn check_adapters(&self, around: &Around<'_>) -> anyhow::Result<()> {
-        let is_there = self.rows.contains(&Row::Lora);
-        inside("graft", self.lora.check(around.sizes.as_ref().filter(|_| is_there)))?;
+        if !self.rows.contains(&Row::Lora) {
+            let given =
+                [("lora", self.lora.is_some()), ("lora_learning_rate", self.lora_learning_rate.is_some())];
+            let given = given.into_iter().find(|(_, given)| *given);
+            return given.map_or(Ok(()), |(key, _)| {
+                anyhow::bail!(
+                    "graft.{key} is for row `lora`, which graft.rows has not: add it, or leave {key} out"
+                )
+            });
+        }
+        inside("graft", self.lora.clone().unwrap_or_default().check(around.sizes.as_ref()))?;
+        let frozen = around.retraining.as_ref().is_some_and(|(retraining, _)| !retraining.frozen.is_empty());
+        anyhow::ensure!(
+            !frozen,
+            "graft.rows has `lora`, which trains adapters in the place of the whole encoder, and retrain.frozen says what of it is trained: leave one of them out"
+        );
         let Some(rate) = self.lora_learning_rate else { return Ok(()) };
         number("graft.lora_learning_rate", rate, &RATE)?;
         anyhow::ensure!(
-            is_there && self.retrain_search.is_none(),
-            "graft.lora_learning_rate is for row `lora`, {}: leave it out",
-            if is_there { "whose rate graft.retrain_search draws" } else { "which graft.rows has not" }
+            self.retrain_search.is_none(),
+            "graft.lora_learning_rate is given, and graft.retrain_search draws the rates of all rows: leave one of them out"
         );
         Ok(())
     }
