@@ -309,6 +309,17 @@ fn tables_that_contradict_each_other_are_refused_before_anything_runs() {
     assert!(text.contains("finetune.warmup is 1, expected from 0 to below 1"), "{text}");
     let text = refused(&["retrain.heads={ mode = \"none\", shared = \"train\", soft_on = \"step\" }"]);
     assert!(text.contains("leave [retrain.heads] out"), "{text}");
+    let lora = "graft.rows=[\"base\", \"lora\"]";
+    for (sets, why) in [
+        (&["graft.lora={ rank = 2 }"][..], "graft.lora is for row `lora`, which graft.rows has not"),
+        (&[lora, "retrain.frozen=[\"embeddings.\"]"], "retrain.frozen says what of it is trained"),
+        (&[lora, "retrain.lora={}"], "leave [retrain.lora] out, and say in [graft.lora] how"),
+        (&[lora, "graft.lora={ rank = 5000 }"], "graft.lora.rank is 5000, expected from 1 to "),
+        (&[lora, "graft.retrain_search={}", "graft.lora_learning_rate=0.1"], "draws the rates of all rows"),
+    ] {
+        let text = refused(sets);
+        assert!(text.contains(why), "{why}: {text}");
+    }
     let text = refused(&["pretrain.alphas.masked_lm=0.0"]);
     assert!(text.contains("pretrain.alphas are all 0"), "{text}");
     let text = refused(&["encoder.path=x"]);
