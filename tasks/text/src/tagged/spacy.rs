@@ -10,7 +10,11 @@ use crate::characters::Characters;
 use crate::sentence;
 use crate::word::{Case, Words};
 
-/// The document, without a line end: its text, sentences, words and entities, each with its kind as `label` and its key as `kb_id`.
+/// The group of spans that has the entities once more: of those spaCy 3.7 and 3.8 keep the key, of `ents` they don't.
+const SPANS: &str = "engraft";
+
+/// The document, without a line end: its text, sentences, words and entities, each with its kind as `label` and its key as `kb_id`, as `ents` and as the spans
+/// `engraft`.
 #[must_use]
 pub fn line(document: &Tagged, entities: &[Entity]) -> String {
     let characters = Characters::new(&document.text);
@@ -42,7 +46,8 @@ pub fn line(document: &Tagged, entities: &[Entity]) -> String {
         }
         sents.extend(sentence.map(|(start, end)| json!({"start": at(start), "end": at(end)})));
     }
-    json!({"text": document.text, "ents": ents, "sents": sents, "tokens": tokens}).to_string()
+    let spans = json!({SPANS: &ents});
+    json!({"text": document.text, "ents": ents, "spans": spans, "sents": sents, "tokens": tokens}).to_string()
 }
 
 /// The words with what is between them, as spaCy's tokens have it: they cover the text but for one space behind each, and further white space is a token.

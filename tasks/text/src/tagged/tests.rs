@@ -109,6 +109,11 @@ fn json_has_places_in_characters_and_in_bytes() {
 fn the_form_of_spacy_is_read_back() {
     let (tagged, entities) = (tagged(TEXT), entities());
     let line = spacy::line(&tagged, &entities);
+    let said: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (&said["spans"]["engraft"], said["ents"][0]["kb_id"].as_str()),
+        (&said["ents"], Some("mesh:D5334"))
+    );
     let (document, labels) = read(
         line.as_bytes(),
         r#"{"annotated_json":{"layout":"spacy","phrases":"none"}}"#,
