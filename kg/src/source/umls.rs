@@ -143,7 +143,8 @@ impl Source for Options {
 /// in a triple.
 ///
 /// MRREL may have a hundred million rows: several threads parse it, no row allocates, and nothing grows with it here. What
-/// grows with the other files is a name for each concept and eight bytes for each row of MRSTY.
+/// grows with the other files is a name for each concept, eight bytes for each row of MRSTY, and a code for each concept of those vocabularies that other sources
+/// speak of.
 ///
 /// # Errors
 /// When a file is damaged or of another kind, or the options ask for what is not there; `builder` then holds a part of it.

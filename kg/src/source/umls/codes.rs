@@ -10,6 +10,7 @@ use crate::source::curie::{self, Curie};
 use crate::table::Builder;
 
 /// A vocabulary whose codes are keys of other sources.
+#[derive(Debug, Clone, Copy)]
 struct Coded {
     vocabulary: &'static str,
     namespace: &'static str,
@@ -50,12 +51,25 @@ pub(super) struct Code {
     key: String,
 }
 
-/// What a row says by its columns SAB, TTY and CODE; nothing where its code is no key, or its name does not stand for the whole.
-pub(super) fn code(sab: &str, tty: &str, code: &str) -> Option<Code> {
-    let vocabulary = CODED.iter().position(|coded| coded.vocabulary == sab)?;
-    let Coded { namespace, kinds, .. } = CODED[vocabulary];
-    let key = || curie::split(code).map_or_else(|| format!("{namespace}:{code}"), Curie::key);
-    (!code.is_empty() && kinds.contains(&tty)).then(|| Code { vocabulary, key: key() })
+/// Which of the vocabularies other sources have keys of: the codes of all others say nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SpokenOf([bool; CODED.len()]);
+
+impl SpokenOf {
+    /// Those whose keys other sources have mentioned so far.
+    pub(super) fn new(builder: &Builder) -> Self {
+        let is_spoken_of = |coded: Coded| builder.keys(&format!("{}:", coded.namespace)).next().is_some();
+        Self(CODED.map(is_spoken_of))
+    }
+
+    /// What a row says by its columns SAB, TTY and CODE; nothing where its code is no key that may be known, or its name does not stand for the whole.
+    pub(super) fn code(self, sab: &str, tty: &str, code: &str) -> Option<Code> {
+        let vocabulary = CODED.iter().position(|coded| coded.vocabulary == sab)?;
+        let Coded { namespace, kinds, .. } = CODED[vocabulary];
+        let key = || curie::split(code).map_or_else(|| format!("{namespace}:{code}"), Curie::key);
+        let is_one = self.0[vocabulary] && !code.is_empty() && kinds.contains(&tty);
+        is_one.then(|| Code { vocabulary, key: key() })
+    }
 }
 
 /// All codes of a file.

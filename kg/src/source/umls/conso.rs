@@ -3,7 +3,7 @@
 use base::funnel::Tally;
 use base::read::ReadError;
 
-use super::codes::{self, Code, Codes};
+use super::codes::{Code, Codes, SpokenOf};
 use super::count::{Counts, Reason};
 use super::cui::Cui;
 use super::file::File;
@@ -140,10 +140,10 @@ pub(super) fn read(
     builder: &mut Builder,
 ) -> Result<Read, ReadError> {
     let (mut names, mut counts, mut spoken) = (Names::new(), Counts::default(), Spoken::default());
-    let mut codes = Codes::default();
+    let (mut codes, spoken_of) = (Codes::default(), SpokenOf::new(builder));
     let wanted = builder.wants_names().then(|| builder.wanted().clone());
     let totals = source.scan(
-        |rows| parse(rows, choice, wanted.as_ref()),
+        |rows| parse(rows, choice, wanted.as_ref(), spoken_of),
         |piece: Piece| {
             counts.add(&piece.counts);
             for (vocabulary, _) in piece.vocabularies.iter() {
@@ -174,6 +174,7 @@ fn parse(
     rows: &mut Rows<'_, COLUMNS>,
     choice: Choice<'_>,
     wanted: Option<&Wanted>,
+    spoken_of: SpokenOf,
 ) -> Result<Piece, ReadError> {
     let mut piece = Piece {
         counts: Counts::default(),
@@ -187,7 +188,7 @@ fn parse(
         let atom = choice.atom(&row, &mut piece.vocabularies)?;
         // Identity is no text, so languages, vocabularies that are asked for and levels do not matter.
         if choice.options.suppressed == Suppressed::Keep || row.field(SUPPRESS) == "N" {
-            let code = codes::code(row.field(SAB), row.field(TTY), row.field(CODE));
+            let code = spoken_of.code(row.field(SAB), row.field(TTY), row.field(CODE));
             if let Some(code) = code {
                 piece.codes.push((Cui::parse(&row, CUI, "CUI")?, code));
             }
