@@ -24,10 +24,10 @@ pub struct Options {
     /// Source: ours: because UMLS itself marks them as obsolete or suppressible.
     #[serde(default)]
     pub suppressed: Suppressed,
-    /// Source vocabularies to use (column SAB): names, relations and definitions from others are dropped. Without it, all of them.
+    /// Source vocabularies to use (column SAB): names, relations and definitions from others are dropped; that a code is of a concept is no text and still counts. Without it, all of them.
     pub vocabularies: Option<Vocabularies>,
     /// The highest source restriction level to include, 0 to 9 (column SRL of MRSAB; 0 has no restrictions beyond the UMLS licence).
-    /// Without it, all levels. Needs MRSAB.
+    /// Codes of names above it still say which keys of other sources a concept has. Without it, all levels. Needs MRSAB.
     pub max_srl: Option<u8>,
     /// Semantic types, by TUI (`T047`) or name, of which both ends of a triple must have one. Without it, all triples are kept. Needs
     /// MRSTY.
