@@ -50,19 +50,14 @@ pub(super) fn state(source: &str, key: &str, same: &BTreeSet<String>, builder: &
 mod tests {
     use super::*;
     use crate::canon::{Policy, merge};
+    use crate::source::testing;
 
     /// The keys of the one thing that a triple is stated of, the first being its own.
     fn keys(key: &str, same: &[&str]) -> Vec<String> {
         let mut builder = Builder::new();
         let [one, other] = [key, "x:2"].map(|key| builder.entity("s", key, key));
         let relation = builder.relation("s", "isa", "is a");
-        let origin = builder.origin(crate::table::Origin {
-            source: "s".to_owned(),
-            vocabulary: None,
-            weight: None,
-            count: None,
-            level: None,
-        });
+        let origin = testing::origin(&mut builder);
         builder.triple(one, relation, other, origin).unwrap();
         let _ = state("s", key, &same.iter().filter_map(|id| elsewhere(id)).collect(), &mut builder);
         let graph = merge(builder, &Policy::standard()).unwrap().graph().unwrap();

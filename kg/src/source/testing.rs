@@ -5,11 +5,18 @@ use std::path::PathBuf;
 use super::files::{Files, Reopened, on_disk};
 use super::{Source, SourceReport};
 use crate::canon::{Canon, Policy, merge};
-use crate::table::{Builder, Entity, Relation};
+use crate::table::builder::DraftOrigin;
+use crate::table::{Builder, Entity, Origin, Relation};
 
 /// A file in memory.
 pub(super) fn reopened<'f>(name: &str, text: &'f str) -> Reopened<'f> {
     Reopened { label: PathBuf::from(name), open: Box::new(move || Ok(Box::new(text.as_bytes()))) }
+}
+
+/// Where triples of the source `s` come from, of which nothing else is known.
+pub(super) fn origin(builder: &mut Builder) -> DraftOrigin {
+    let (source, vocabulary) = ("s".to_owned(), None);
+    builder.origin(Origin { source, vocabulary, weight: None, count: None, level: None })
 }
 
 /// What a source reads of the files that it names.

@@ -37,8 +37,10 @@ pub(super) struct Composed {
     pub(super) attention: Arc<dyn Attention>,
     pub(super) outputs: Outputs,
     optimiser: Optimiser,
-    /// Parameters of which a gradient is wanted.
+    /// Parameters that are updated.
     trained: Vec<String>,
+    /// The same, and the weights that adapters move: theirs are made of these.
+    asked: Vec<String>,
     /// How updates spare kept heads.
     heads: HeadMask,
     /// What moves some of the encoder's weights.
@@ -74,14 +76,17 @@ impl Composed {
         let train = &setup.train;
         let encoder = Encoder::new(&setup.encoder, params)?;
         let gates = setup.gates_of_training();
+        let adapters = Adapters::of(setup);
         let names = params.iter().map(|(name, _)| name.to_owned());
+        let own: Vec<String> = names.filter(|name| trained(name)).collect();
         Ok(Composed {
             setup: setup.clone(),
             params: params.clone(),
             encoder: encoder.with_dtype(train.dtype).with_recompute(train.recompute),
             attention: setup.attention().sibling().build(&setup.encoder, params)?,
             outputs: Outputs::new(&setup.outline, &setup.encoder, params)?,
-            trained: names.filter(|name| trained(name)).collect(),
+            asked: own.iter().cloned().chain(adapters.moved()).collect(),
+            trained: own,
             optimiser: Optimiser::new(
                 &train.adamw,
                 train.missing,
@@ -90,7 +95,7 @@ impl Composed {
                 trained,
             )?,
             heads: heads.clone(),
-            adapters: Adapters::of(setup),
+            adapters,
             gates_lh: gates.map(|gates| gates.gates(device)).transpose()?,
             device: device.clone(),
             ranks: Ranks::default(),
@@ -202,7 +207,7 @@ impl Composed {
     fn gradients(&self, total: &Tensor) -> Result<BTreeMap<String, Tensor>, Error> {
         let mut store = crate::nn::gradients::gradients(total)?;
         let mut grads = BTreeMap::new();
-        for name in self.trained.iter().chain(&self.adapters.moved()) {
+        for name in &self.asked {
             if let Some(grad) = store.remove(&self.params.get(name)?) {
                 grads.insert(name.clone(), grad);
             }

@@ -159,10 +159,8 @@ impl Counting {
                 })
             }
             Counted::Parts(corpus, names) => {
-                let folders = names.iter().map(|name| Ok(context.artifact(name)?.to_owned()));
-                let folders: Vec<PathBuf> = folders.collect::<anyhow::Result<_>>()?;
-                let told = folders.iter().map(|folder| Told::of_part(folder));
-                let told = Told::joined(told.collect::<anyhow::Result<_>>()?);
+                let (folders, told) = Told::of_parts(context, names)?;
+                let told = Told::joined(told);
                 told.check(corpus)?;
                 told.record(context);
                 Ok(count::join(&folders, Share::Whole, limits, room)?)

@@ -187,10 +187,8 @@ impl Stage for Joining {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let folders = self.parts.iter().map(|name| Ok(context.artifact(name)?.to_owned()));
-        let folders: Vec<PathBuf> = folders.collect::<anyhow::Result<_>>()?;
-        let told = folders.iter().map(|folder| Told::of_part(folder));
-        let told = Told::joined(told.collect::<anyhow::Result<_>>()?);
+        let (folders, told) = Told::of_parts(context, &self.parts)?;
+        let told = Told::joined(told);
         told.check(&self.corpus)?;
         told.record(context);
         let (mut names, mut found) = (Value::Null, Found::default());

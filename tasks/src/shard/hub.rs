@@ -64,7 +64,7 @@ fn classes(task: Task, index: &Index) -> Vec<String> {
 fn text(index: &Index, sets: &[Set<'_>]) -> String {
     let mut text = readme::front("engraft shards", sets);
     text.push_str(&about(index));
-    text.push_str(&sources(&index.sources, "triples"));
+    text.push_str(&sources_of_triples(&index.sources));
     if index.tasks.iter().any(|task| task.task.made_of() == Material::Texts) {
         put(&mut text, format_args!("\n{LICENCE_OF_TEXTS}\n"));
     }
@@ -114,12 +114,6 @@ fn listed(names: &[String]) -> String {
 }
 
 /// Where the triples come from and under which licence levels, as Markdown: what is made of them has to say so too.
-#[must_use]
-pub fn sources_of(index: &Index) -> String {
-    sources_of_triples(&index.sources)
-}
-
-/// The same, where there is no index.
 #[must_use]
 pub fn sources_of_triples(triples: &[Source]) -> String {
     sources(triples, "triples")

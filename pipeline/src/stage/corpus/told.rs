@@ -1,7 +1,7 @@
 //! What became of a corpus's texts, which those of its parts add up to.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base::funnel::Tally;
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,21 @@ impl Told {
     /// When it cannot be read.
     pub(crate) fn of_part(folder: &Path) -> anyhow::Result<Self> {
         beside::read(folder, FILE)
+    }
+
+    /// The artifacts of the stages of parts, and what each left in it.
+    ///
+    /// # Errors
+    /// When one cannot be read, or its stage was not declared.
+    pub(crate) fn of_parts(
+        context: &Context,
+        stages: &[String],
+    ) -> anyhow::Result<(Vec<PathBuf>, Vec<Self>)> {
+        let read = |stage: &String| {
+            let folder = context.artifact(stage)?;
+            Ok((folder.to_owned(), Self::of_part(folder)?))
+        };
+        stages.iter().map(read).collect()
     }
 
     /// What parts left, added up.

@@ -63,10 +63,7 @@ impl Stage for Joining {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let folders = self.parts.iter().map(|name| Ok(context.artifact(name)?.to_owned()));
-        let folders: Vec<PathBuf> = folders.collect::<anyhow::Result<_>>()?;
-        let told = folders.iter().map(|folder| Told::of_part(folder));
-        let told: Vec<Told> = told.collect::<anyhow::Result<_>>()?;
+        let (folders, told) = Told::of_parts(context, &self.parts)?;
         let stretch =
             |(folder, told): (&PathBuf, &Told)| Stretch { folder: folder.clone(), documents: told.kept() };
         let parts: Vec<Stretch> = folders.iter().zip(&told).map(stretch).collect();

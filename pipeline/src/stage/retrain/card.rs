@@ -61,7 +61,7 @@ impl Retrain {
         let mut trained = vec![training];
         trained.extend(self.adapters(context)?);
         if on_graph {
-            trained.push(hub::sources_of(&index));
+            trained.push(hub::sources_of_triples(&index.sources));
             trained.push(card::LICENCES.to_owned());
         }
         if on_texts {

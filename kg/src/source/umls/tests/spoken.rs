@@ -1,20 +1,14 @@
 //! Concepts that other sources speak of, by their names and by codes of other vocabularies.
 
 use super::*;
+use crate::source::testing;
 
 #[test]
 fn names_that_others_want_are_offered_and_mesh_records_are_known() {
     let mut builder = Builder::new();
     let (one, two) = (builder.entity("s", "name:aaa", "aaa"), builder.entity("s", "mesh:D3", "D3"));
     let relation = builder.relation("s", "r", "r");
-    let origin = crate::table::Origin {
-        source: "s".to_owned(),
-        vocabulary: None,
-        weight: None,
-        count: None,
-        level: None,
-    };
-    let origin = builder.origin(origin);
+    let origin = testing::origin(&mut builder);
     builder.triple(one, relation, two, origin).unwrap();
     let typed = Files {
         sty: Some(source("MRSTY.RRF", STY)),
@@ -47,13 +41,7 @@ fn codes_of_other_vocabularies_lead_to_their_concept_and_stay_known() {
     let conso = format!("{CONSO}{CODED}");
     let mut builder = Builder::new();
     let relation = builder.relation("s", "r", "r");
-    let origin = builder.origin(crate::table::Origin {
-        source: "s".to_owned(),
-        vocabulary: None,
-        weight: None,
-        count: None,
-        level: None,
-    });
+    let origin = testing::origin(&mut builder);
     let keys = [
         "snomed:386661006",
         "hp:0001945",
