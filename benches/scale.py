@@ -429,10 +429,10 @@ def whole():
     return corpus, {
         "counts": part.words / of_stage("`counts`") + (PART_BYTES + counted) / line,
         "maps": part.samples / MAP_RATE + (PART_BYTES + matrix + maps) / line,
-        # One thread; its worker's network is its own.
-        "merge": joined.counts_seconds[1] + (counted * PARTS + corpus.rows[1] * PAIR_BYTES) / NETWORK,
-        "pmi": corpus.pairs[1] / of_stage("`pmi`") + matrix / NETWORK,
         # All threads of a worker.
+        "merge": joined.counts_seconds[1] / CORES + (counted * PARTS + corpus.rows[1] * PAIR_BYTES) / NETWORK,
+        # One thread; its worker's network is its own.
+        "pmi": corpus.pairs[1] / of_stage("`pmi`") + matrix / NETWORK,
         "join": joined.maps_seconds / CORES + 2 * maps * PARTS / NETWORK,
     }
 
@@ -442,7 +442,7 @@ def simulated(workers, case, seed):
     _, costs = WHOLE
     run = Run(workers, case.failures, case.slow, seed)
     parts = run.phase([costs["counts"]] * PARTS)
-    merges = run.phase([costs["merge"]], apart=case.apart) + run.phase([costs["pmi"]], apart=case.apart)
+    merges = run.phase([costs["merge"]], cores=CORES, apart=case.apart) + run.phase([costs["pmi"]], apart=case.apart)
     parts += run.phase([costs["maps"]] * PARTS)
     merges += run.phase([costs["join"]], cores=CORES, apart=case.apart)
     return parts, merges, run
@@ -477,7 +477,7 @@ def work():
     joined = merge(corpus)
     rows = [
         ["counts, each of 1,000 parts", "1", f"{costs['counts']:,.0f}", f"{costs['counts'] * PARTS / HOUR:.1f}"],
-        ["counts, joined", "1", f"{costs['merge']:,.0f}", f"{costs['merge'] / HOUR:.1f}"],
+        ["counts, joined", f"{CORES}", f"{costs['merge']:,.0f}", f"{costs['merge'] * CORES / HOUR:.1f}"],
         ["pmi", "1", f"{costs['pmi']:,.0f}", f"{costs['pmi'] / HOUR:.1f}"],
         ["maps, each of 1,000 parts", "1", f"{costs['maps']:,.0f}", f"{costs['maps'] * PARTS / HOUR:.1f}"],
         ["maps, joined", f"{CORES}", f"{costs['join']:,.0f}", f"{costs['join'] * CORES / HOUR:.1f}"],

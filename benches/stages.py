@@ -3,7 +3,7 @@
 Usage: stages.py ENGRAFT DATA [--shards N] [--parts BYTES] [--scale S] [--out OUT]
 ENGRAFT is the binary; DATA has hsdn/, mesh/, medquad/, hoc/, bc5cdr/ and pubmedqa/ as published (configs/kam-maps.toml). The corpus is counted whole and in N
 shards (8), which are merged, and in parts of so many bytes (4 MB), whose counts and maps are joined; the script fails unless what comes out is the same
-bytes. The vocabulary is trained on the corpus as benches/maps.py reads it;
+bytes. All cores count it in 64 files, whole and each file as a part. The vocabulary is trained on the corpus as benches/maps.py reads it;
 the split is that of the world at scale S (60), 80, 10 and 10 percent. Seconds are of the processor, so that other work on the machine counts little, and
 include the start of the process and the digests of what is read. Prints tables in Markdown. Python's standard library is enough.
 """
@@ -17,10 +17,12 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from maps import table, texts
 
+FILES = 64
 ROOT = Path(__file__).resolve().parent.parent
 parser = argparse.ArgumentParser()
 parser.add_argument("engraft", type=Path)
@@ -37,9 +39,10 @@ kam = ["--config", ROOT / "configs/kam-maps.toml", "--data", data]
 world = ["--set", f"world.scale={given.scale:g}", "--set", "split.parts.ratio.train=0.8"]
 
 
-def run(stages, out, *options):
-    """Processor seconds and peak MiB of stages whose inputs are there or made with them."""
-    command = [engraft, "run", *stages.split(), "--jobs", "1", "--out", work / out, *options]
+def run(stages, out, *options, jobs=1):
+    """Processor seconds, peak MiB and seconds of stages whose inputs are there or made with them."""
+    command = [engraft, "run", *stages.split(), "--jobs", jobs, "--out", work / out, *options]
+    began = time.monotonic()
     with tempfile.TemporaryFile() as said:
         child = subprocess.Popen([str(word) for word in command], stdout=said, stderr=said)
         _, status, usage = os.wait4(child.pid, 0)
@@ -47,7 +50,7 @@ def run(stages, out, *options):
         if child.returncode:
             said.seek(0)
             sys.exit(f"{command} failed: {said.read().decode()}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, time.monotonic() - began
 
 
 def read(folder):
@@ -72,7 +75,7 @@ rows = []
 
 
 def measured(name, what, amount, cost, written):
-    processor, peak = cost
+    processor, peak, _ = cost
     rows.append([name, f"{amount:,}", what, f"{processor:.1f}", f"{amount / processor:,.0f}", f"{peak:,.0f}", f"{written / 1e6:.2f}"])
 
 
@@ -95,23 +98,23 @@ measured(f"`counts`, {given.shards} shards merged", "pairs read", pairs, cost, s
 
 
 
-def same(stage, other):
+def same(stage, other, whole="whole"):
     """Fails unless a stage of the output folder `other` has the bytes of the whole corpus's."""
-    one, two = ({file.relative_to(work / out): file.read_bytes() for file in (work / out / stage).iterdir() if file.is_file()} for out in ("whole", other))
+    one, two = ({file.relative_to(work / out): file.read_bytes() for file in (work / out / stage).iterdir() if file.is_file()} for out in (whole, other))
     if one != two:
         sys.exit(f"{stage}: what {other} has differs from that of the whole corpus")
 
 
-def cut(stage):
+def cut(stage, options):
     """The stages of the parts."""
-    command = [engraft, "plan", "--graph", "--json", "--out", work / "parts", *in_parts]
+    command = [engraft, "plan", "--graph", "--json", "--out", work / "parts", *options]
     plan = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
     names = [json.loads(line)["stage"] for line in plan.splitlines()]
     return [name for name in names if name.startswith(f"{stage}.part-")]
 
 
 in_parts = [*kam, "--set", f'corpus.parts.bytes="{given.parts}"']
-names = cut("counts")
+names = cut("counts", in_parts)
 run(" ".join(names), "parts", *in_parts)
 cost = run("counts", "parts", *in_parts)
 same("counts", "parts")
@@ -128,7 +131,7 @@ cost = run("maps", "whole", *kam)
 samples = read("whole/maps")["texts"]["train"]["samples"]
 measured("`maps`", "samples", samples, cost, size("whole/maps"))
 
-run(" ".join(["pmi", *cut("maps")]), "parts", *in_parts)
+run(" ".join(["pmi", *cut("maps", in_parts)]), "parts", *in_parts)
 cost = run("maps", "parts", *in_parts)
 same("maps", "parts")
 measured(f"`maps`, joined ({len(names)} parts)", "samples", samples, cost, size("parts/maps"))
@@ -142,6 +145,27 @@ run("triples", "world", *world)
 cost = run("split", "world", *world)
 triples = sum(facts("world", "split")["triples"][part] for part in ("train", "valid", "test"))
 measured("`split`, the world", "triples", triples, cost, size("world/split"))
+
+# The same text in files of about one size, counted by all cores: whole, and in as many parts, which are then joined.
+lines = text.splitlines(keepends=True)
+(work / "files").mkdir(exist_ok=True)
+for number in range(FILES):
+    (work / f"files/{number:02}.txt").write_bytes(b"".join(lines[number * len(lines) // FILES:(number + 1) * len(lines) // FILES]))
+plain = work / "files.toml"
+plain.write_text(f"""version = 5
+vocabulary.train = {{ size = 8000, text = ["{work}/files"] }}
+counts = {{}}
+[corpus]
+texts = [{{ name = "files", paths = ["{work}/files"], format.text = "line" }}]
+""", encoding="utf-8")
+cores = os.cpu_count()
+by_all = ["--config", plain]
+whole_of_files = run("counts", "files", *by_all, jobs=cores)
+by_all += ["--set", 'corpus.parts.bytes="1B"']
+names = cut("counts", by_all)
+counted = run(" ".join(names), "parts-of-files", *by_all, jobs=cores)
+joined = run("counts", "parts-of-files", *by_all, jobs=cores)
+same("counts", "parts-of-files", "files")
 
 print("The corpus of `configs/kam-maps.toml`:\n")
 mean = sum(part["distinct"] for part in parts) / len(parts), sum(part["pairs"]["rows"] for part in parts) / len(parts)
@@ -162,4 +186,10 @@ table(["", "whole", f"mean of {given.shards} shards"], [
 ])
 print("Processor seconds with one thread:\n")
 table(["stage", "input", "unit", "processor seconds", "per second of one core", "peak MiB", "written, MB"], rows)
+print(f"The same text in {FILES} files, counted by {cores} threads at once:\n")
+table(["`counts`", "seconds", "processor seconds", "peak MiB"], [
+    [name, f"{seconds:.2f}", f"{processor:.2f}", f"{peak:,.0f}"]
+    for name, (processor, peak, seconds) in (("whole", whole_of_files), (f"{len(names)} parts", counted), ("the parts joined", joined))
+])
+print(f"Counting the parts and joining them takes {(counted[2] + joined[2]) / counted[2]:.2f} times as long as counting them.\n")
 print(f"{os.cpu_count()} cores, {platform.system()}; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; one run each; Python {platform.python_version()}.")

@@ -15,6 +15,7 @@ pub mod pages;
 pub mod parquet_file;
 pub mod read;
 pub mod row;
+pub mod row_group;
 pub(crate) mod rows;
 pub mod schema;
 pub(crate) mod texts;

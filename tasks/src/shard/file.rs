@@ -8,12 +8,9 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::{Array as _, RecordBatch};
 use base::self_check::check;
 use base::whole;
-use bytes::Bytes;
-use kg::table::page_crc::{self, Sealed};
-use kg::table::parquet_file::properties;
-use parquet::arrow::ArrowWriter;
+use kg::table::page_crc::Sealed;
+use kg::table::row_group::RowGroup;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempPath};
@@ -42,11 +39,10 @@ impl Size {
     }
 }
 
-/// A row group, encoded as a file of its own in memory.
+/// A row group of some items.
 #[derive(Debug)]
 pub struct Encoded {
-    bytes: Bytes,
-    metadata: ParquetMetaData,
+    group: RowGroup,
     items: u32,
     rows: u32,
 }
@@ -73,18 +69,9 @@ impl Encoded {
                 return Err(ParquetError::General(problem));
             }
         }
-        let properties = properties(rows.num_rows().max(1), pairs);
-        let mut writer = ArrowWriter::try_new(Vec::new(), rows.schema(), Some(properties))?;
-        writer.write(rows)?;
-        let bytes = Bytes::from(writer.into_inner()?);
-        let metadata = page_crc::parsed(&bytes)?;
+        let group = RowGroup::encode(&rows.schema(), [rows.columns().to_vec()], pairs)?;
         let rows = u32::try_from(rows.num_rows()).map_err(|e| ParquetError::General(e.to_string()))?;
-        Ok(Self { bytes, metadata, items, rows })
-    }
-
-    /// Bytes of its pages, before their CRCs.
-    fn size(&self) -> u64 {
-        self.metadata.row_groups().iter().map(|group| group.compressed_size().unsigned_abs()).sum()
+        Ok(Self { group, items, rows })
     }
 }
 
@@ -153,7 +140,7 @@ impl Files {
     pub fn append(&mut self, group: &Encoded) -> Result<(), Error> {
         let full = |open: &Open| match self.size {
             Size::Rows(most) => open.rows + u64::from(group.rows) > most,
-            Size::Bytes(most) => open.sealed.bytes() + group.size() > most,
+            Size::Bytes(most) => open.sealed.bytes() + group.group.size() > most,
         };
         if self.open.as_ref().is_some_and(full) {
             self.close()?;
@@ -163,7 +150,7 @@ impl Files {
             None => self.begin(group)?,
         };
         let mut append = || {
-            open.sealed.append(&group.bytes, &group.metadata)?;
+            group.group.append_to(&mut open.sealed)?;
             Ok(std::mem::take(&mut open.sealed.sink()?.part))
         };
         let pages = append().map_err(|e| self.encode(&e))?;
@@ -181,7 +168,7 @@ impl Files {
         let to = BufWriter::new(temporary);
         let sink =
             Counted { to, bytes: 0, whole: blake3::Hasher::new(), sha256: Sha256::new(), part: Vec::new() };
-        let sealed = Sealed::begin(&like.metadata, sink).map_err(|e| self.encode(&e))?;
+        let sealed = like.group.begin(sink).map_err(|e| self.encode(&e))?;
         Ok(Open { sealed, groups: Vec::new(), rows: 0 })
     }
 

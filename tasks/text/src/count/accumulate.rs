@@ -223,16 +223,7 @@ mod tests {
             let [a, b, d] = [state >> 33, state >> 40, state >> 50].map(|x| u32::try_from(x % 50).unwrap());
             pairs.add(a * a / 50, b, 1 + d % 2).unwrap();
         }
-        let mut all = Vec::new();
-        pairs
-            .finish()
-            .unwrap()
-            .merge(|key, count| {
-                all.push((key, count));
-                Ok(())
-            })
-            .unwrap();
-        all
+        pairs.finish().unwrap().entries(0..u64::MAX).unwrap()
     }
 
     #[test]

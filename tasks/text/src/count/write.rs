@@ -1,29 +1,34 @@
 //! Counts put on disk.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use base::self_check;
 use kg::table::parquet_file::{self, Writer};
+use kg::table::row_group::{Groups, RowGroup};
+use rayon::ThreadPoolBuilder;
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+use rayon::slice::ParallelSlice as _;
 
-use super::Error;
 use super::accumulate::ranks;
 use super::pass::Counts;
-use super::runs::Runs;
+use super::runs::{BUFFER, Runs};
 use super::schema::{FORMAT, INDEX, Index, Table, Total, VERSION};
 use super::table::{self, BATCH_ROWS, GROUP_ROWS};
+use super::{Error, Room};
 
 impl Counts {
     /// Writes them into `folder`, the index last; equal counts give equal bytes.
     ///
     /// # Errors
     /// When the disk refuses or a sum is beyond 64 bits.
-    pub fn write(mut self, folder: &Path) -> Result<Index, Error> {
+    pub fn write(self, folder: &Path) -> Result<Index, Error> {
         self.write_words(folder)?;
-        let pairs = write_pairs(folder, Table::Pairs, &mut self.pairs)?;
+        let pairs = write_pairs(folder, Table::Pairs, &self.pairs)?;
         let adjacent =
-            self.adjacent.as_mut().map(|runs| write_pairs(folder, Table::Adjacent, runs)).transpose()?;
+            self.adjacent.as_ref().map(|runs| write_pairs(folder, Table::Adjacent, runs)).transpose()?;
         let numbers = 0..u32::try_from(self.lexicon.len()).map_err(|_| Error::TooMany)?;
         let mut index = Index {
             format: FORMAT.to_owned(),
@@ -61,28 +66,56 @@ fn create(folder: &Path, table: Table) -> Result<Writer, parquet_file::Error> {
     Writer::create(&folder.join(table.file()), table.columns(), GROUP_ROWS, &table.footer())
 }
 
-fn write_pairs(folder: &Path, table: Table, runs: &mut Runs) -> Result<Total, Error> {
-    let mut writer = create(folder, table)?;
-    let (mut left, mut right, mut count) = (Vec::new(), Vec::new(), Vec::new());
+/// The sum of all runs: ranges of keys are added up, and row groups encoded, side by side.
+fn write_pairs(folder: &Path, table: Table, runs: &Runs) -> Result<Total, Error> {
+    let (path, schema, footer) = (folder.join(table.file()), table.columns(), table.footer());
+    let mut file = Groups::create(&path, &schema, &footer)?;
     let mut total = Total { rows: 0, count: 0 };
-    runs.merge(|key, times| {
-        let (a, b) = ranks(key);
-        left.push(a);
-        right.push(b);
-        count.push(times);
-        total.rows += 1;
-        total.count = total.count.checked_add(times).ok_or(Error::Overflow)?;
-        if left.len() == BATCH_ROWS {
-            writer.write_columns(columns([&mut left, &mut right], &mut count))?;
-        }
-        Ok(())
-    })?;
-    writer.write_columns(columns([&mut left, &mut right], &mut count))?;
-    writer.finish()?;
+    let at_once = at_once(runs);
+    let pool = ThreadPoolBuilder::new().num_threads(at_once).build();
+    let pool = pool.map_err(|refused| Error::Thread(io::Error::other(refused)))?;
+    let encode = |entries: &[(u64, u64)]| {
+        RowGroup::encode(&schema, entries.chunks(BATCH_ROWS).map(columns), &footer)
+            .map_err(|source| parquet_file::Error::Encode { file: path.clone(), source })
+    };
+    let mut write = |entries: &[(u64, u64)]| {
+        let groups: Result<Vec<RowGroup>, _> =
+            pool.install(|| entries.par_chunks(GROUP_ROWS).map(encode).collect());
+        groups?.iter().try_for_each(|group| file.append(group))?;
+        total.rows += entries.len() as u64;
+        let sum = entries.iter().try_fold(total.count, |sum, entry| sum.checked_add(entry.1));
+        total.count = sum.ok_or(Error::Overflow)?;
+        Ok::<(), Error>(())
+    };
+    let mut waiting: Vec<(u64, u64)> = Vec::new();
+    for ranges in runs.ranges(GROUP_ROWS / 2).chunks(2 * at_once) {
+        let summed: Result<Vec<_>, Error> =
+            pool.install(|| ranges.par_iter().map(|keys| runs.entries(keys.clone())).collect());
+        summed?.iter().for_each(|entries| waiting.extend_from_slice(entries));
+        // A group for each thread, or none yet.
+        let whole = waiting.len() / (at_once * GROUP_ROWS) * at_once * GROUP_ROWS;
+        write(&waiting[..whole])?;
+        waiting.drain(..whole);
+    }
+    write(&waiting)?;
+    file.finish()?;
     Ok(total)
 }
 
-fn columns(ranks: [&mut Vec<u32>; 2], count: &mut Vec<u64>) -> Vec<ArrayRef> {
-    let [left, right] = ranks.map(|ranks| Arc::new(UInt32Array::from(std::mem::take(ranks))));
-    vec![left, right, Arc::new(UInt64Array::from(std::mem::take(count)))]
+/// Bytes that a row group takes while it is made: its entries, as they are and as columns, and the encoder's own.
+const GROUP_BYTES: usize = GROUP_ROWS * 64;
+
+/// As many row groups are made side by side as there are threads and room.
+fn at_once(runs: &Runs) -> usize {
+    let Room { memory, threads, .. } = *runs.room();
+    (memory / 4 / (GROUP_BYTES + runs.len() * BUFFER)).clamp(1, threads)
+}
+
+fn columns(entries: &[(u64, u64)]) -> Vec<ArrayRef> {
+    let ranks = || entries.iter().map(|entry| ranks(entry.0));
+    vec![
+        Arc::new(UInt32Array::from_iter_values(ranks().map(|(left, _)| left))),
+        Arc::new(UInt32Array::from_iter_values(ranks().map(|(_, right)| right))),
+        Arc::new(UInt64Array::from_iter_values(entries.iter().map(|entry| entry.1))),
+    ]
 }
