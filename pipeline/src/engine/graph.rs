@@ -10,8 +10,15 @@ use super::error::Error;
 use super::stage::{Input, Stage};
 
 fn unknown(asked_by: &str, name: &str, known: &[String]) -> Error {
-    let (near, known_names) = (suggestion(name, known), known.join(", "));
-    Error::new(format!("{asked_by} `{name}`, but there is no such stage{near}; stages: {known_names}"))
+    let near = suggestion(name, known);
+    // A newcomer asks for what the config does not have yet.
+    let how = if near.is_empty() {
+        "; most stages are there once the config has a table of their name"
+    } else {
+        ""
+    };
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Error::new(format!("{asked_by} `{name}`, but there is no such stage{near}{how}; stages: {known}"))
 }
 
 fn suggestion(name: &str, known: &[String]) -> String {
