@@ -1,9 +1,10 @@
-"""Mentions with ids: `engraft tag` beside spaCy, QuickUMLS and scispaCy on BC5CDR, and what sentences say of mentions beside medspaCy and negspaCy.
+"""Mentions with ids: `engraft tag` beside spaCy, QuickUMLS and scispaCy on BC5CDR and the NCBI Disease Corpus, and what sentences say of mentions beside
+medspaCy and negspaCy.
 
 Usage: mentions.py ENGRAFT DATA --peers PYTHON [--negex FILE] [--keep FOLDER]
-ENGRAFT is the program; DATA has mesh/data/terms.tsv, mesh/data/tree-numbers.tsv and bc5cdr/ (The BioCreative V CDR corpus). The dictionary is, for all sides, the headings of
-MeSH that are diseases or chemicals (trees C, D, F03), inverted ones also put right, and what the training and development parts of BC5CDR call their concepts; the texts are
-its test part, 500 titles with abstracts. A mention counts as found when both its ends and its concept are those of the corpus (of several concepts, one of them).
+ENGRAFT is the program; DATA has mesh/data/terms.tsv, mesh/data/tree-numbers.tsv, bc5cdr/ (The BioCreative V CDR corpus) and, if it is to be tried, ncbi-disease/ (`engraft fetch ncbi-disease`). The
+dictionary is, for all sides, the headings of MeSH that are diseases (trees C, F03) or, for BC5CDR, chemicals (D), inverted ones also put right, and what the training and development parts of the
+corpus call their concepts; the texts are its test part, titles with abstracts. A mention counts as found when both its ends and its concept are those of the corpus (of several concepts, one of them).
 FILE is Annotations-1-120.txt of NegEx's test set (github.com/chapmanbe/negex): sentences of clinical reports, each with a concept that is negated or not; concepts are given to all
 sides. Its triggers were revised after looking at what they missed there.
 PYTHON has spacy 3.7, scispacy, quickumls, quickumls-simstring, medspacy and negspacy (Python 3.10; what is missing is left out and said), and NLTK_DATA its stop words.
@@ -23,20 +24,21 @@ from pathlib import Path
 
 
 def pubtator(file):
-    """Texts of a corpus, and their mentions: start, end, text, concepts."""
+    """Texts of a corpus, and their mentions: start, end, text, concepts (`OMIM:1` is `OMIM_1`)."""
     documents = {}
     for line in file.read_text(encoding="utf-8").splitlines():
         if found := re.match(r"(\d+)\|([ta])\|(.*)", line):
             documents.setdefault(found[1], ["", "", []])["ta".index(found[2])] = found[3]
         elif len(fields := line.split("\t")) >= 6 and fields[1].isdigit():
-            documents[fields[0]][2].append((int(fields[1]), int(fields[2]), fields[3], fields[5].split("|")))
+            concepts = [concept.removeprefix("MESH:").replace(":", "_") for concept in re.split(r"[|+]", fields[5].strip())]
+            documents[fields[0]][2].append((int(fields[1]), int(fields[2]), fields[3], concepts))
     return [(f"{title} {abstract}", mentions) for title, abstract, mentions in documents.values()]
 
 
-def dictionary(data, corpus):
-    """Names and the concepts that they are of."""
+def dictionary(data, trees_of, annotated):
+    """Names and the concepts that they are of: MeSH's in some trees, and those of annotated texts."""
     trees = (line.split("\t") for line in (data / "mesh/data/tree-numbers.tsv").read_text().splitlines()[1:])
-    wanted = {concept for concept, _, tree in trees if tree[0] in "CD" or tree.startswith("F03")}
+    wanted = {concept for concept, _, tree in trees if tree.startswith(trees_of)}
     rows = {}
     for line in (data / "mesh/data/terms.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         concept, name = line.split("\t")
@@ -44,8 +46,8 @@ def dictionary(data, corpus):
             rows[name, concept] = None
             if name.count(", ") == 1:
                 rows[" ".join(reversed(name.split(", "))), concept] = None
-    for part in ("Training", "Development"):
-        for _, mentions in pubtator(corpus / f"CDR_{part}Set.PubTator.txt"):
+    for file in annotated:
+        for _, mentions in pubtator(file):
             rows.update(((name, of[0]), None) for _, _, name, of in mentions if len(of) == 1 and of[0] != "-1")
     return list(rows)
 
@@ -258,6 +260,39 @@ def contexts(given, work):
         print(f"| {name} | " + " | ".join(f"{number:.3f}" for number in agreement(said, gold)) + f" | {seconds:.2f} |")
 
 
+def tagged(given, work, corpus, trees, files):
+    """The table of a corpus, whose last file is its test part."""
+    name = files[-1].stem.split("_")[0].lower()
+    rows, documents = dictionary(given.data, trees, files[:-1]), pubtator(files[-1])
+    ontology(rows, work / f"{name}.obo")
+    terms, texts = work / f"{name}.tsv", work / f"{name}.txt"
+    terms.write_text("".join(f"{of}\t{concept}\n" for of, concept in rows), encoding="utf-8")
+    texts.write_text("".join(text + "\n" for text, _ in documents), encoding="utf-8")
+    gold = [{} for _ in documents]
+    for found, (_, mentions) in zip(gold, documents):
+        for start, end, _, concepts in mentions:
+            if concepts != ["-1"]:
+                found.setdefault((start, end), set()).update(concepts)
+    (work / f"{name}.spans").write_text(json.dumps([sorted(of) for of in gold]))
+    megabytes = texts.stat().st_size / 1e6
+    print(f"{corpus}'s test part: {len(documents)} abstracts, {megabytes:.2f} MB, {sum(map(len, gold)):,} mentions with a concept; {len(rows):,} names.\n")
+    print("| | precision | recall | F1 | MB/s | of it |\n|---|--:|--:|--:|--:|--:|")
+    table = []
+    for of, settings in [
+        ("engraft", []),
+        ("engraft, abbreviations plain", ["--set", 'tag.abbreviations="plain"']),
+        ("engraft, near >= 0.8", ["--set", "tag.near.threshold=0.8"]),
+        ("engraft, near >= 0.7", ["--set", "tag.near.threshold=0.7"]),
+    ]:
+        table.append((of, *engraft(given.engraft, work, name, settings)))
+    for kind in ("spacy", "quickumls", "quickumls-lower", "scispacy"):
+        if answer := asked(given.peers, "--peer", kind, terms, texts):
+            table.append((answer["version"], [[tuple(one) for one in of] for of in answer["found"]], answer["seconds"]))
+    for of, found, seconds in table:
+        numbers = " | ".join(f"{number:.3f}" for number in score(found, gold))
+        print(f"| {of} | {numbers} | {megabytes / seconds:.2f} | {table[0][2] / seconds:.4f} |")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("engraft", type=Path)
@@ -269,34 +304,12 @@ def main():
     work = given.keep or Path(tempfile.mkdtemp(prefix="engraft-mentions-"))
     work.mkdir(parents=True, exist_ok=True)
     given.engraft = given.engraft.resolve()
-    corpus = next((given.data / "bc5cdr").rglob("CDR_TestSet.PubTator.txt")).parent
-    rows, documents = dictionary(given.data, corpus), pubtator(corpus / "CDR_TestSet.PubTator.txt")
-    ontology(rows, work / "cdr.obo")
-    (work / "terms.tsv").write_text("".join(f"{name}\t{concept}\n" for name, concept in rows), encoding="utf-8")
-    (work / "cdr.txt").write_text("".join(text + "\n" for text, _ in documents), encoding="utf-8")
-    gold = [{} for _ in documents]
-    for found, (_, mentions) in zip(gold, documents):
-        for start, end, _, concepts in mentions:
-            if concepts != ["-1"]:
-                found.setdefault((start, end), set()).update(concepts)
-    (work / "cdr.spans").write_text(json.dumps([sorted(of) for of in gold]))
-    megabytes = (work / "cdr.txt").stat().st_size / 1e6
-    print(f"BC5CDR's test part: {len(documents)} abstracts, {megabytes:.2f} MB, {sum(map(len, gold)):,} mentions with a concept; {len(rows):,} names.\n")
-    print("| | precision | recall | F1 | MB/s | of it |\n|---|--:|--:|--:|--:|--:|")
-    table = []
-    for name, settings in [
-        ("engraft", []),
-        ("engraft, abbreviations plain", ["--set", 'tag.abbreviations="plain"']),
-        ("engraft, near >= 0.8", ["--set", "tag.near.threshold=0.8"]),
-        ("engraft, near >= 0.7", ["--set", "tag.near.threshold=0.7"]),
-    ]:
-        table.append((name, *engraft(given.engraft, work, "cdr", settings)))
-    for kind in ("spacy", "quickumls", "quickumls-lower", "scispacy"):
-        if answer := asked(given.peers, "--peer", kind, work / "terms.tsv", work / "cdr.txt"):
-            table.append((answer["version"], [[tuple(one) for one in of] for of in answer["found"]], answer["seconds"]))
-    for name, found, seconds in table:
-        numbers = " | ".join(f"{number:.3f}" for number in score(found, gold))
-        print(f"| {name} | {numbers} | {megabytes / seconds:.2f} | {table[0][2] / seconds:.4f} |")
+    cdr = next((given.data / "bc5cdr").rglob("CDR_TestSet.PubTator.txt")).parent
+    tagged(given, work, "BC5CDR", ("C", "D", "F03"), [cdr / f"CDR_{part}Set.PubTator.txt" for part in ("Training", "Development", "Test")])
+    ncbi = given.data / "ncbi-disease"
+    if ncbi.is_dir():
+        print()
+        tagged(given, work, "The NCBI Disease Corpus", ("C", "F03"), [ncbi / f"NCBI{part}set_corpus.txt" for part in ("train", "develop", "test")])
     if given.negex:
         contexts(given, work)
 
