@@ -1,11 +1,11 @@
 """Retraining on a graph as it is streamed: engraft beside the usual PyTorch loop, in one run.
 
-Usage: retrain.py BENCH SHARDS [--threads 2 1] [--rounds 3] [--steps 8] [--items 32]
+Usage: retrain.py BENCH SHARDS [--threads 2 1] [--rounds 3] [--steps 8] [--items 32] [--lora]
 BENCH is the built program `bench`, SHARDS a folder of four-task shards. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward
 1536, vocabulary 30522, f32. A step shows the same triples in all four KIMERA tasks. engraft reads, collates and trains without padding; the peer is
 retrain_peer.py: the same samples in the same order, padded to the longest row of their batch, scaled_dot_product_attention, fused AdamW. Both begin with
 the same weights, and the run fails where their losses come apart. They take turns, each in a process of its own. Useful tokens are those that are no
-padding. Prints tables in Markdown.
+padding. With --lora adapters of rank 8 are trained in the encoder's place, and the peer is transformers' BERT with PEFT's. Prints tables in Markdown.
 """
 
 import argparse
@@ -40,6 +40,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--items", type=int, nargs="+", default=[32])
+    parser.add_argument("--lora", action="store_true", help="train low-rank adapters of queries and values")
     given = parser.parse_args()
     before, torch = os.getloadavg()[0], ""
     bench, peer = given.bench.resolve(), Path(__file__).resolve().parent / "retrain_peer.py"
@@ -49,6 +50,7 @@ def main():
         print("|--:|--:|--:|---" + "|--:" * 7 + "|")
         for items in given.items:
             of = {"shape": SHAPE, "shards": str(given.shards.resolve()), "items": items, "warmup": WARMUP, "steps": given.steps, "threads": threads}
+            of |= {"lora": {}} if given.lora else {}
             with tempfile.TemporaryDirectory() as folder:
                 prepared = said([bench, "retrain_steps", "prepare", json.dumps(of), folder], threads)
                 sides = {"engraft": [bench, "retrain_steps", "measure", json.dumps(of)], "PyTorch": [sys.executable, peer, json.dumps(of), folder]}

@@ -2,7 +2,7 @@
 
 Usage: retrain_peer.py SETTINGS FOLDER (what benches/retrain.py writes and `bench retrain_steps prepare` leaves). Prints one JSON object.
 The usual loop: the batch of each task is padded to its longest row and goes through the encoder by itself; the losses are added up; one
-backward, clipping by the norm of all gradients, fused AdamW. Only positions that are asked for reach the output over the vocabulary. Batches lie in
+backward, clipping by the norm of all gradients, fused AdamW. With `lora` the encoder is transformers' with PEFT's adapters, which start from engraft's. Only positions that are asked for reach the output over the vocabulary. Batches lie in
 memory as tensors before the clock runs, while engraft reads its own.
 """
 
@@ -20,11 +20,31 @@ from torch.nn import functional as F
 TASKS = ("subject", "object", "relation", "triplet")
 
 
+class Adapted(nn.Module):
+    """An encoder of which adapters alone are trained."""
+
+    def __init__(self, folder):
+        super().__init__()
+        import peft
+        import transformers
+
+        self.version = f"PEFT {peft.__version__}, transformers {transformers.__version__}"
+        bert = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="sdpa")
+        told = json.loads((folder / "adapters.json").read_text())
+        config = peft.LoraConfig(r=told["r"], lora_alpha=told["lora_alpha"], target_modules=told["target_modules"])
+        self.bert = peft.get_peft_model(bert, config)
+        unfit = peft.set_peft_model_state_dict(self.bert, read_safetensors(folder / "adapters.safetensors")).unexpected_keys
+        assert not unfit, unfit
+
+    def forward(self, ids, real):
+        return self.bert(ids, attention_mask=None if real is None else real.long()).last_hidden_state
+
+
 class Model(nn.Module):
-    def __init__(self, folder, shape):
+    def __init__(self, folder, shape, adapted):
         super().__init__()
         outputs = read_safetensors(folder / "outputs.safetensors")
-        self.bert = Bert(read_safetensors(folder / "model.safetensors"), shape)
+        self.bert = Adapted(folder) if adapted else Bert(read_safetensors(folder / "model.safetensors"), shape)
         self.outputs = nn.ModuleDict({task: linear(outputs, task) for task in TASKS})
 
     def loss(self, batch):
@@ -48,8 +68,8 @@ def tensors(batch):
 def main():
     of, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
     torch.set_num_threads(of["threads"])
-    model = Model(folder, of["shape"]).train()
-    trained = list(model.parameters())
+    model = Model(folder, of["shape"], of.get("lora") is not None).train()
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     decayed = [p for p in trained if p.dim() > 1]
     groups = [{"params": decayed, "weight_decay": 0.01}, {"params": [p for p in trained if p.dim() == 1], "weight_decay": 0.0}]
     optimiser = torch.optim.AdamW(groups, lr=1e-4, fused=True)
@@ -68,6 +88,8 @@ def main():
             processor.append(1e3 * (time.process_time() - begun))
             tokens.append(sum(batch["tokens"] for batch in batches))
     told = {"total": times, "processor": processor, "tokens": tokens, "losses": losses, "torch": torch.__version__}
+    if of.get("lora") is not None:
+        told["torch"] += ", " + model.bert.version
     print(json.dumps(told | {"peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 

@@ -3,7 +3,8 @@
 //! `retrain_steps prepare SETTINGS FOLDER` writes what a peer needs to make the same steps: the first weights (`model.safetensors`,
 //! `outputs.safetensors`) and the batches (`batches.jsonl`, a line a step). `retrain_steps measure SETTINGS` makes them: reads
 //! and collates shards ahead of time, one pass for all tasks of a step without padding, losses, gradients, clipping, AdamW. SETTINGS is
-//! `{"shape": {...}, "shards": FOLDER, "items": 32, "warmup": 2, "steps": 10, "threads": 2}`, `items` being the triples of a step. Both print a JSON object.
+//! `{"shape": {...}, "shards": FOLDER, "items": 32, "warmup": 2, "steps": 10, "threads": 2}`, `items` being the triples of a step; with `"lora": {}` adapters are
+//! trained in the encoder's place, as `[retrain.lora]` has them, and `prepare` writes the first ones too. Both print a JSON object.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
 use std::error::Error;
@@ -21,7 +22,7 @@ use model::optim::schedule::{Decay, Schedule};
 use model::output::Decoder;
 use model::output::shards::{self, Alphas, OutputConfig, Sizes};
 use model::train::heads::Heads;
-use model::train::{Config, Setup, Trainer};
+use model::train::{Config, Setup, Trainer, lora};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tasks::shard::index::Index;
@@ -47,6 +48,7 @@ struct Settings {
     warmup: usize,
     steps: usize,
     threads: usize,
+    lora: Option<lora::Config>,
 }
 
 /// What the first lines of this file say.
@@ -150,7 +152,7 @@ fn setup(of: &Settings, index: &Index) -> Setup {
             clip_norm: 1.0,
             frozen: vec![],
             heads: Heads::OPEN,
-            lora: None,
+            lora: of.lora.clone(),
             accumulate: 1,
             patience: None,
             covered_by: 1,
