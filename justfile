@@ -30,7 +30,7 @@ deny:
     cargo deny check advisories
 
 # What takes too long for every change: KIMERA's claim on the world, kills at every point of every stage, every changed setting that `plan` accepts, long
-# fuzzing of every reader, an hour of attacks (docs/reliability.md), Python's wheel as it is given out, launchers with Ray, Spark and Snakemake, examples with
+# fuzzing of every reader, an hour of attacks (docs/reliability.md), what is given out (program, wheels), launchers with Ray, Spark and Snakemake, examples with
 # these, Daft, DuckDB and Hugging Face's Trainer.
 nightly:
     cargo test --release --workspace --test claim
@@ -39,7 +39,7 @@ nightly:
     cargo deny check
     ENGRAFT_FUZZ_CASES=200_000 cargo test --release --workspace --test library fuzz
     bash scripts/attack.sh FULL
-    bash scripts/wheel.sh target/wheel/out
+    bash scripts/release.sh target/release/out
     bash scripts/launchers.sh
     bash scripts/examples.sh
 

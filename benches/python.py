@@ -4,7 +4,8 @@ Usage: python.py SHARDS [--mosaic PYTHON] [--task TASK] [--items 32 256]
 This Python needs benches/requirements.txt and the package `engraft` (scripts/wheel.sh), that of --mosaic `mosaicml-streaming`. All give the rows of
 the task's training part once, in shuffled order where the reader shuffles, as `input_ids` and `attention_mask` padded to the longest row of a batch,
 and the labels. Readers take turns, each in a process of its own; speeds are rows per second of the processor, opening and importing left out, medians
-of three. Prints a table in Markdown.
+of three. Then, what share of its speed another thread of Python keeps while steps of 4,096 triples are made and taken, the median of eight looks of a second.
+Prints a table in Markdown.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -78,8 +80,42 @@ def of_mosaic(folder, task, items):
     return lambda: counted(collected(iter(dataset), ids, answer, items))
 
 
+def lock(shards):
+    """How fast a thread counts while a stream makes steps, as a share of how fast it counts alone."""
+    import engraft
+
+    count, over = [0], threading.Event()
+
+    def counting():
+        while not over.is_set():
+            for _ in range(1000):
+                count[0] += 1
+
+    def counted(steps):
+        before, began = count[0], time.perf_counter()
+        while time.perf_counter() < began + 1:
+            next(steps)
+        return (count[0] - before) / (time.perf_counter() - began)
+
+    def asleep():
+        while True:
+            yield time.sleep(0.1)
+
+    def endless():
+        while True:
+            yield from stream
+
+    stream = engraft.Stream(shards, items=4096, negatives="stored")
+    threading.Thread(target=counting, daemon=True).start()
+    looks = [(counted(asleep()), counted(endless())) for _ in range(8)]
+    over.set()
+    return [with_steps / alone for alone, with_steps in looks]
+
+
 def one(reader, shards, task, items):
     """One reading, in a process of its own."""
+    if reader == "lock":
+        return print(json.dumps({"kept": lock(shards)}), flush=True)
     kinds = {
         "engraft": lambda: of_engraft(shards, task, items),
         "datasets-batches": lambda: of_datasets(shards, task, items, False),
@@ -128,6 +164,8 @@ def main():
             for name, runs in found.items():
                 speed = statistics.median(speed for speed, _ in runs)
                 print(f"| {name} | {items} | {runs[0][1]:,} | {speed:,.0f} | {ours / speed:.1f} |")
+    kept = json.loads(subprocess.run([sys.executable, __file__, "--reader", "lock", given.shards], check=True, capture_output=True, text=True).stdout)["kept"]
+    print(f"\nAnother thread of Python keeps {statistics.median(kept):.2f} of its speed ({min(kept):.2f} to {max(kept):.2f}).")
     if not given.mosaic:
         print("\nMosaicML Streaming was not run (--mosaic names no Python).")
     print(f"\ndatasets {version('datasets')}, Python {platform.python_version()}, {platform.machine()}.")

@@ -56,6 +56,9 @@ IMAGE
 # As somebody gets it: unpacked into an empty folder, the wheels into an empty environment.
 mkdir "$work/new" && tar -C "$work/new" -xzf "$out/$name.tar.gz" --strip-components=1
 (cd "$work/new" && ./engraft init > /dev/null && ./engraft plan > plan && grep -q retrain plan && ./engraft run triples --set world.scale=0.1 > said 2>&1 && ./engraft verify > verified)
+# From its sources, outside the repository.
+cargo install --quiet --locked --path pipeline --root "$work/installed"
+(cd "$work/new" && "$work/installed/bin/engraft" plan --preset world > plan && grep -q retrain plan)
 python3 -m venv "$work/bare"
 "$work/bare/bin/python" -m pip install --quiet --disable-pip-version-check --find-links "$out" "engraft[cli]==$version"
 (cd "$work/new" && "$work/bare/bin/python" -m engraft verify | grep -q 'triples: ok')

@@ -17,6 +17,7 @@ import threading
 import time
 import warnings
 from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -193,6 +194,52 @@ def python_goes_on_meanwhile():
     thread.join()
     within = sum(began < turn < ended for turn in turns)
     assert within > 10, f"{within} turns in {ended - began:.3f} s"
+
+
+def shards_of_a_server_are_the_same():
+    """Over HTTP, by ranges: a rank asks for its own row groups."""
+    asked = []
+
+    class Server(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            file = shards / self.path.removeprefix("/shards/")
+            whole = file.read_bytes() if file.is_file() else None
+            first, last = 0, len(whole or b"") - 1
+            if span := self.headers.get("Range"):
+                begin, end = span.removeprefix("bytes=").split("-")
+                first, last = (int(begin), min(int(end or last), last)) if begin else (max(0, last + 1 - int(end)), last)
+            body = (whole or b"")[first : last + 1]
+            asked.append((self.path, len(body)))
+            self.send_response(404 if whole is None else 206 if span else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("ETag", '"one"')
+            if span:
+                self.send_header("Content-Range", f"bytes {first}-{last}/{len(whole or b'')}")
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with tempfile.TemporaryDirectory() as cache:
+            how = HOW | {"negatives": "stored", "cache": cache}
+            far = engraft.Stream(f"http://127.0.0.1:{server.server_port}/shards", **how)
+            near = stream(negatives="stored")
+            for _ in range(3):
+                assert plain(next(far)) == plain(next(near))
+            assert far.state_dict() == near.state_dict()
+            assert any(path.endswith(".parquet") for path, _ in asked)
+            refused(ValueError, ["nowhere", "404"], lambda: engraft.Stream(f"http://127.0.0.1:{server.server_port}/nowhere", **how))
+    finally:
+        server.shutdown()
 
 
 def what_is_wrong_is_named():

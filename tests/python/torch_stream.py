@@ -5,6 +5,7 @@ PYTHONPATH names the package. Ends with status 0 if every promise holds.
 """
 
 import json
+import multiprocessing
 import sys
 import time
 from pathlib import Path
@@ -95,6 +96,63 @@ def every_state_goes_on_with_the_step_that_would_have_come():
         where = (workers, every, taken)
         assert keys(second) == expected[0][taken:], where
         assert keys(second) == expected[1], where
+
+
+def states_before_the_first_step_and_of_persistent_workers():
+    expected = epochs(2)
+    half = len(expected[0]) // 2
+    for workers, persistent in ((0, False), (2, False), (2, True)):
+        how = {"persistent_workers": persistent}
+        first = loader(stream(), workers, **how)
+        begin = json.loads(json.dumps(first.state_dict()))
+        # Asking for the state shows nothing of the stream.
+        at = iter(first)
+        assert [key(next(at)) for _ in range(half)] == expected[0][:half], (workers, persistent)
+        middle = json.loads(json.dumps(first.state_dict()))
+        del at, first
+        second = loader(stream(), workers, **how)
+        second.load_state_dict(begin)
+        at = iter(second)
+        assert key(next(at)) == expected[0][0]
+        # Again, on a loader in the middle of a loop; and the state that was just loaded is the loader's own.
+        second.load_state_dict(middle)
+        third = loader(stream(), workers, **how)
+        third.load_state_dict(json.loads(json.dumps(second.state_dict())))
+        for of in (second, third):
+            assert [keys(of), keys(of)] == [expected[0][half:], expected[1]], (workers, persistent)
+
+
+def a_killed_worker_loses_nothing_that_was_shown():
+    expected = epochs(1)[0]
+    first = loader(stream(), 2)
+    found, state = [], None
+    at = iter(first)
+    try:
+        for step in at:
+            found.append(key(step))
+            state = json.loads(json.dumps(first.state_dict()))
+            if len(found) == 4:
+                for worker in multiprocessing.active_children():
+                    worker.kill()
+    except RuntimeError as error:
+        assert "killed" in str(error) or "exited" in str(error), error
+    assert 4 <= len(found) < len(expected), "the loop went on without its workers"
+    second = loader(stream(), 2)
+    second.load_state_dict(state)
+    assert found + keys(second) == expected
+
+
+def a_state_of_another_number_of_workers_is_refused_by_the_loader():
+    first = loader(stream(), 2)
+    next(iter(first))
+    second = loader(stream(), 3)
+    second.load_state_dict(first.state_dict())
+    try:
+        keys(second)
+    except AssertionError:  # torchdata's, without a word
+        pass
+    else:
+        raise AssertionError("three workers took the states of two")
 
 
 def a_state_at_the_end_begins_the_next_epoch():
@@ -215,6 +273,9 @@ if __name__ == "__main__":
         tensors_are_the_arrays,
         every_loader_shows_every_epoch_in_order,
         every_state_goes_on_with_the_step_that_would_have_come,
+        states_before_the_first_step_and_of_persistent_workers,
+        a_killed_worker_loses_nothing_that_was_shown,
+        a_state_of_another_number_of_workers_is_refused_by_the_loader,
         a_state_at_the_end_begins_the_next_epoch,
         a_second_epochs_state_after_a_resumed_first,
         states_are_good_for_any_number_of_ranks_and_workers,

@@ -2,7 +2,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use engraft_tests::server::{Manner, Server};
+use engraft_tests::server::{Manner, Request, Server};
 use engraft_tests::{Engraft, assert_same, below, names_below};
 use serde_json::Value;
 
@@ -221,12 +221,13 @@ fn a_run_of_other_settings_or_files_does_not_join() {
 fn a_part_reads_its_own_files_from_a_server_and_no_others() {
     let corpus = Corpus::new();
     let server = Server::start().unwrap();
-    let mut urls = Vec::new();
-    for number in 0..4 {
+    let (mut urls, mut sizes) = (Vec::new(), [0; 4]);
+    for (number, size) in sizes.iter_mut().enumerate() {
         let name = format!("{number}.txt");
         let text = fs::read(corpus.at("texts").join(&name)).unwrap();
         server.put(&format!("/{name}"), &text, Some("e"), Manner::Full);
         urls.push(server.url(&format!("/{name}")));
+        *size = text.len();
     }
     let config = corpus.at("remote.toml");
     let vocabulary = corpus.at("vocab.txt");
@@ -244,16 +245,26 @@ fn a_part_reads_its_own_files_from_a_server_and_no_others() {
             .arg(cache)
     };
     run("counts.part-0003", "third").ok();
+    // Bytes that were asked for of each file, however often.
     let fetched = || {
         let requests = server.requests();
         [0, 1, 2, 3].map(|number| {
-            let target = format!("/{number}.txt");
-            requests.iter().any(|request| request.method == "GET" && request.target == target)
+            let of_file =
+                |request: &&Request| request.method == "GET" && request.target == format!("/{number}.txt");
+            let bytes = |request: &Request| match request.headers.get("range") {
+                Some(range) => {
+                    let (first, last) = range.trim_start_matches("bytes=").split_once('-').unwrap();
+                    let end = last.parse().map_or(sizes[number], |last: usize| sizes[number].min(last + 1));
+                    end - first.parse::<usize>().unwrap()
+                }
+                None => sizes[number],
+            };
+            requests.iter().filter(of_file).map(bytes).sum::<usize>()
         })
     };
-    assert_eq!(fetched(), [false, false, true, false]);
+    assert_eq!(fetched(), [0, 0, sizes[2], 0]);
     run("counts", "all").ok();
-    assert_eq!(fetched(), [true; 4]);
+    assert_eq!(fetched(), sizes, "the whole, with a cache of its own, reads each once");
 }
 
 #[test]

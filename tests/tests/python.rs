@@ -1,5 +1,5 @@
 //! Python's door: the package `engraft` in NumPy's and PyTorch's hands.
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
@@ -72,6 +72,32 @@ fn kernels_over_arrow_say_what_plain_python_says_whatever_the_chunks() {
         run.set("world.scale=0.2").ok();
         vec![config("default.toml").into(), maps.into(), config("parts/world-corpus.toml").into()]
     });
+}
+
+#[test]
+fn mentions_triples_and_texts_are_tables_of_one_query_of_duckdb() {
+    let Some(python) = interpreter("ENGRAFT_PYTHON") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (out, at) = (folder.path().join("out"), |name: &str| folder.path().join(name));
+    Engraft::small(&["run", "shards"], &out).ok();
+    let (package, root) = (python_package(&at("package")), Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    let said = |script: &str, arguments: &[&OsStr]| {
+        let mut command = Command::new(&python);
+        command.arg(root.join(script)).args(arguments).env("PYTHONPATH", &package);
+        let ran = command.output().unwrap();
+        let said = [ran.stdout, ran.stderr].concat();
+        assert!(ran.status.success(), "{script}: {}", String::from_utf8_lossy(&said));
+    };
+    let (texts, found, triples) = (at("texts.parquet"), at("found.parquet"), out.join("triples"));
+    let compare = "tests/python/examples.py";
+    said(compare, &["texts".as_ref(), out.as_ref(), texts.as_ref()]);
+    said("python/examples/duckdb_tables.py", &[texts.as_ref(), triples.as_ref(), found.as_ref()]);
+    said(compare, &["duckdb".as_ref(), out.as_ref(), texts.as_ref(), found.as_ref()]);
+}
+
+#[test]
+fn folders_of_tokenizers_open_in_transformers_and_split_as_engraft_does() {
+    run("ENGRAFT_TORCH", "auto_tokenizer.py", &|_| vec![]);
 }
 
 #[test]

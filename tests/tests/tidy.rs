@@ -230,6 +230,18 @@ fn every_on_disk_format_has_its_table_in_the_docs() {
 }
 
 #[test]
+fn a_launcher_is_read_at_a_glance() {
+    let mut seen = 0;
+    for file in fs::read_dir(root().join("launchers")).unwrap() {
+        let file = file.unwrap().path();
+        let lines = fs::read_to_string(&file).unwrap().lines().count();
+        assert!(lines <= 40, "{}: {lines} lines, expected at most 40", file.display());
+        seen += 1;
+    }
+    assert_eq!(seen, 5);
+}
+
+#[test]
 fn no_large_file_and_no_data_is_in_the_repository() {
     let listed = std::process::Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output();
     let Ok(listed) = listed else {
