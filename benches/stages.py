@@ -105,16 +105,16 @@ def same(stage, other, whole="whole"):
         sys.exit(f"{stage}: what {other} has differs from that of the whole corpus")
 
 
-def cut(stage, options):
+def cut(stage, out, *options):
     """The stages of the parts."""
-    command = [engraft, "plan", "--graph", "--json", "--out", work / "parts", *options]
+    command = [engraft, "plan", "--graph", "--json", "--out", work / out, *options]
     plan = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
     names = [json.loads(line)["stage"] for line in plan.splitlines()]
     return [name for name in names if name.startswith(f"{stage}.part-")]
 
 
 in_parts = [*kam, "--set", f'corpus.parts.bytes="{given.parts}"']
-names = cut("counts", in_parts)
+names = cut("counts", "parts", *in_parts)
 run(" ".join(names), "parts", *in_parts)
 cost = run("counts", "parts", *in_parts)
 same("counts", "parts")
@@ -131,7 +131,7 @@ cost = run("maps", "whole", *kam)
 samples = read("whole/maps")["texts"]["train"]["samples"]
 measured("`maps`", "samples", samples, cost, size("whole/maps"))
 
-run(" ".join(["pmi", *cut("maps", in_parts)]), "parts", *in_parts)
+run(" ".join(["pmi", *cut("maps", "parts", *in_parts)]), "parts", *in_parts)
 cost = run("maps", "parts", *in_parts)
 same("maps", "parts")
 measured(f"`maps`, joined ({len(names)} parts)", "samples", samples, cost, size("parts/maps"))
@@ -153,7 +153,7 @@ for number in range(FILES):
     (work / f"files/{number:02}.txt").write_bytes(b"".join(lines[number * len(lines) // FILES:(number + 1) * len(lines) // FILES]))
 plain = work / "files.toml"
 plain.write_text(f"""version = 5
-vocabulary.train = {{ size = 8000, text = ["{work}/files"] }}
+vocabulary.file = "{work}/whole/vocabulary/vocab.txt"
 counts = {{}}
 [corpus]
 texts = [{{ name = "files", paths = ["{work}/files"], format.text = "line" }}]
@@ -162,7 +162,7 @@ cores = os.cpu_count()
 by_all = ["--config", plain]
 whole_of_files = run("counts", "files", *by_all, jobs=cores)
 by_all += ["--set", 'corpus.parts.bytes="1B"']
-names = cut("counts", by_all)
+names = cut("counts", "parts-of-files", *by_all)
 counted = run(" ".join(names), "parts-of-files", *by_all, jobs=cores)
 joined = run("counts", "parts-of-files", *by_all, jobs=cores)
 same("counts", "parts-of-files", "files")
