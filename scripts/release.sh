@@ -58,7 +58,8 @@ mkdir "$work/new" && tar -C "$work/new" -xzf "$out/$name.tar.gz" --strip-compone
 (cd "$work/new" && ./engraft init > /dev/null && ./engraft plan > plan && grep -q retrain plan && ./engraft run triples --set world.scale=0.1 > said 2>&1 && ./engraft verify > verified)
 # From its sources, outside the repository.
 cargo install --quiet --locked --path pipeline --root "$work/installed"
-(cd "$work/new" && "$work/installed/bin/engraft" plan --preset world > plan && grep -q retrain plan)
+mkdir "$work/elsewhere"
+(cd "$work/elsewhere" && "$work/installed/bin/engraft" plan --preset world > plan && grep -q shards plan)
 python3 -m venv "$work/bare"
 "$work/bare/bin/python" -m pip install --quiet --disable-pip-version-check --find-links "$out" "engraft[cli]==$version"
 (cd "$work/new" && "$work/bare/bin/python" -m engraft verify | grep -q 'triples: ok')

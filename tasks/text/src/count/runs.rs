@@ -19,7 +19,7 @@ const LEAST_RUNS: usize = 8;
 /// Bytes that are read from a run at a time.
 pub(super) const BUFFER: usize = 1 << 14;
 /// Entries of a run after which it can be entered again.
-const MARK: u64 = 1 << 9;
+const MARK: usize = 1 << 9;
 /// Bytes that an entry takes at most.
 const MOST_BYTES: usize = 20;
 /// Every key.
@@ -94,9 +94,7 @@ impl Runs {
         let marks = self.kinds.iter().flatten().flat_map(|run| run.marks.iter().skip(1));
         let mut lasts: Vec<u64> = marks.map(|mark| mark.last).collect();
         lasts.sort_unstable();
-        let step = (entries as u64 / MARK).max(1);
-        // One less than a usize can hold is never reached.
-        let step = usize::try_from(step).unwrap_or(usize::MAX);
+        let step = (entries / MARK).max(1);
         let mut cuts: Vec<u64> = lasts.chunks_exact(step).map(|some| some[step - 1] + 1).collect();
         cuts.dedup();
         let starts = std::iter::once(ALL.start).chain(cuts.iter().copied());
@@ -177,7 +175,7 @@ struct Mark {
 struct Writing {
     file: BufWriter<File>,
     marks: Vec<Mark>,
-    entries: u64,
+    entries: usize,
     end: Mark,
 }
 
