@@ -31,7 +31,8 @@ seconds=$((($(times_of) - began) / $(getconf CLK_TCK)))
 wheel=$(echo "$work"/*.whl)
 bytes=$(stat -c %s "$wheel")
 [ "$bytes" -le 10000000 ] || { echo "the wheel has $bytes bytes, expected at most 10,000,000" >&2; exit 1; }
-if cargo tree --locked -p engraft-py -e normal --prefix none | grep -E '^(polars|candle)'; then
+crates=$(cargo tree --locked -p engraft-py -e normal --prefix none)
+if grep -E '^(polars|candle)' <<< "$crates"; then
   echo "the wheel is to have neither polars nor candle in it" >&2
   exit 1
 fi

@@ -27,9 +27,14 @@ fn run(variable: &str, script: &str, arguments: &dyn Fn(&Path) -> Vec<OsString>)
     let mut command = Command::new(python);
     command.arg("-W").arg("ignore").arg(script).arg(&out).args(arguments(&out));
     command.env("PYTHONPATH", python_package(&folder.path().join("package"))).env("OMP_NUM_THREADS", "1");
+    succeeds(&mut command);
+}
+
+/// Runs a command that must end well.
+fn succeeds(command: &mut Command) {
     let ran = command.output().unwrap();
     let said = [ran.stdout, ran.stderr].concat();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&said));
+    assert!(ran.status.success(), "{command:?}: {}", String::from_utf8_lossy(&said));
 }
 
 /// The input ids of the first steps, by task, as `tests/python/stream.py` asks for them.
@@ -81,18 +86,15 @@ fn mentions_triples_and_texts_are_tables_of_one_query_of_duckdb() {
     let (out, at) = (folder.path().join("out"), |name: &str| folder.path().join(name));
     Engraft::small(&["run", "shards"], &out).ok();
     let (package, root) = (python_package(&at("package")), Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
-    let said = |script: &str, arguments: &[&OsStr]| {
+    let run = |script: &str, arguments: &[&OsStr]| {
         let mut command = Command::new(&python);
-        command.arg(root.join(script)).args(arguments).env("PYTHONPATH", &package);
-        let ran = command.output().unwrap();
-        let said = [ran.stdout, ran.stderr].concat();
-        assert!(ran.status.success(), "{script}: {}", String::from_utf8_lossy(&said));
+        succeeds(command.arg(root.join(script)).args(arguments).env("PYTHONPATH", &package));
     };
     let (texts, found, triples) = (at("texts.parquet"), at("found.parquet"), out.join("triples"));
     let compare = "tests/python/examples.py";
-    said(compare, &["texts".as_ref(), out.as_ref(), texts.as_ref()]);
-    said("python/examples/duckdb_tables.py", &[texts.as_ref(), triples.as_ref(), found.as_ref()]);
-    said(compare, &["duckdb".as_ref(), out.as_ref(), texts.as_ref(), found.as_ref()]);
+    run(compare, &["texts".as_ref(), out.as_ref(), texts.as_ref()]);
+    run("python/examples/duckdb_tables.py", &[texts.as_ref(), triples.as_ref(), found.as_ref()]);
+    run(compare, &["duckdb".as_ref(), out.as_ref(), texts.as_ref(), found.as_ref()]);
 }
 
 #[test]
@@ -115,8 +117,5 @@ fn the_tables_of_the_docs_on_scale_are_those_that_the_script_computes() {
     let Some(python) = interpreter("ENGRAFT_PYTHON") else { return };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut command = Command::new(python);
-    command.arg(root.join("benches/scale.py")).arg("--check").arg(root.join("docs/scale.md"));
-    let ran = command.output().unwrap();
-    let said = [ran.stdout, ran.stderr].concat();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&said));
+    succeeds(command.arg(root.join("benches/scale.py")).arg("--check").arg(root.join("docs/scale.md")));
 }
