@@ -4,13 +4,14 @@ Usage: python.py SHARDS [--mosaic PYTHON] [--task TASK] [--items 32 256]
 This Python needs benches/requirements.txt and the package `engraft` (scripts/wheel.sh), that of --mosaic `mosaicml-streaming`. All give the rows of
 the task's training part once, in shuffled order where the reader shuffles, as `input_ids` and `attention_mask` padded to the longest row of a batch,
 and the labels. Readers take turns, each in a process of its own; speeds are rows per second of the processor, opening and importing left out, medians
-of three. Then, what share of its speed another thread of Python keeps while steps of 4,096 triples are made and taken, the median of eight looks of a second.
-Prints a table in Markdown.
+of three. Then, what share of its speed another thread of Python keeps while steps of 4,096 triples are made and taken, the median of eight looks of a second
+(Linux). Prints a table in Markdown.
 """
 
 import argparse
 import itertools
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -81,7 +82,8 @@ def of_mosaic(folder, task, items):
 
 
 def lock(shards):
-    """How fast a thread counts while a stream makes steps, as a share of how fast it counts alone."""
+    """How fast a thread counts while a stream makes steps, as a share of how fast it counts alone: on the clock, and in the time for which the lock
+    was all that it could wait for, without that in which it waited for a processor."""
     import engraft
 
     count, over = [0], threading.Event()
@@ -91,11 +93,16 @@ def lock(shards):
             for _ in range(1000):
                 count[0] += 1
 
+    def unscheduled():
+        """Seconds for which the thread could have run and had no processor."""
+        return int(Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text().split()[1]) / 1e9
+
     def counted(steps):
-        before, began = count[0], time.perf_counter()
+        before, waited, began = count[0], unscheduled(), time.perf_counter()
         while time.perf_counter() < began + 1:
             next(steps)
-        return (count[0] - before) / (time.perf_counter() - began)
+        done, waited, took = count[0] - before, unscheduled() - waited, time.perf_counter() - began
+        return done / took, done / (took - waited)
 
     def asleep():
         while True:
@@ -106,10 +113,11 @@ def lock(shards):
             yield from stream
 
     stream = engraft.Stream(shards, items=4096, negatives="stored")
-    threading.Thread(target=counting, daemon=True).start()
+    thread = threading.Thread(target=counting, daemon=True)
+    thread.start()
     looks = [(counted(asleep()), counted(endless())) for _ in range(8)]
     over.set()
-    return [with_steps / alone for alone, with_steps in looks]
+    return [[with_steps / alone for alone, with_steps in zip(*look)] for look in looks]
 
 
 def one(reader, shards, task, items):
@@ -165,7 +173,8 @@ def main():
                 speed = statistics.median(speed for speed, _ in runs)
                 print(f"| {name} | {items} | {runs[0][1]:,} | {speed:,.0f} | {ours / speed:.1f} |")
     kept = json.loads(subprocess.run([sys.executable, __file__, "--reader", "lock", given.shards], check=True, capture_output=True, text=True).stdout)["kept"]
-    print(f"\nAnother thread of Python keeps {statistics.median(kept):.2f} of its speed ({min(kept):.2f} to {max(kept):.2f}).")
+    clock, lock_alone = (f"{statistics.median(of):.2f} of its speed ({min(of):.2f} to {max(of):.2f})" for of in zip(*kept))
+    print(f"\nAnother thread of Python keeps {lock_alone} while it has a processor, and {clock} on the clock, where the stream's threads want the same {len(os.sched_getaffinity(0))} processors.")
     if not given.mosaic:
         print("\nMosaicML Streaming was not run (--mosaic names no Python).")
     print(f"\ndatasets {version('datasets')}, Python {platform.python_version()}, {platform.machine()}.")

@@ -21,6 +21,7 @@ use tasks::token::encode::{Case, Vocabulary};
 use tasks::token::folder;
 use tasks::token::rule::{Rule, Said};
 
+use crate::kernel::pool::pool;
 use crate::raised::{raised, unfit};
 use crate::settings::{Arguments, Negatives, Settings};
 
@@ -133,13 +134,13 @@ impl Places {
                 "an output folder with the artifacts `triples` and `split` that the shards were made of",
             )
         })?;
-        py.detach(|| {
-            let tokenizer = match location::is_remote(&self.shards) {
-                true => out.join("shards").join(TOKENIZER),
-                false => Path::new(&self.shards).join(TOKENIZER),
-            };
-            drawn_from(&out, &tokenizer, index)
-        })
+        let tokenizer = match location::is_remote(&self.shards) {
+            true => out.join("shards").join(TOKENIZER),
+            false => Path::new(&self.shards).join(TOKENIZER),
+        };
+        // rayon's own threads would be missing in a process that was forked, and be waited for without end.
+        let pool = pool(py)?;
+        py.detach(|| pool.install(|| drawn_from(&out, &tokenizer, index)))
     }
 }
 

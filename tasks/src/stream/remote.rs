@@ -36,7 +36,7 @@ impl Remote {
     pub fn index(&self) -> Result<Index, Error> {
         let location = self.folder.child(index::FILE);
         let unread =
-            |error| Error::Unfit(format!("{error}; a shard folder without its index is not finished"));
+            |error| io::Error::other(format!("{error}; a shard folder without its index is not finished"));
         let object = self.store.open(&location).map_err(unread)?;
         let bytes = object.range(0..object.len()).map_err(unread)?;
         Index::parse(bytes.to_vec(), &PathBuf::from(location.to_string()))
