@@ -16,6 +16,8 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import tomllib
 import unicodedata
 import warnings
@@ -456,6 +458,39 @@ def nothing_depends_on_chunks_threads_or_processes(texts):
         assert rows(work(pickle.loads(pickle.dumps(of)))) == rows(work(of)), of
 
 
+def python_goes_on_meanwhile(texts):
+    """Another thread of Python gets its turn all the while a kernel works: had it kept the lock, most tenths of the time would have none."""
+    turns, over = [], threading.Event()
+
+    def count():
+        while not over.is_set():
+            turns.append(time.perf_counter())
+            time.sleep(0)
+
+    table = pa.table({"text": texts * 8})
+    triples = pa.concat_tables([pq.read_table(TRIPLES / "triples.parquet")] * 20)
+    tokenizer, tagger = engraft.Tokenizer(VOCABULARY, case="uncased"), engraft.Tagger(TRIPLES, min_letters=4)
+    maps, negatives = engraft.Maps(VOCABULARY, TRIPLES, phrases="none", terms="none"), engraft.Negatives(TRIPLES, per=5, seed=3)
+    mesh = out / "world/mesh/desc.xml"
+    thread = threading.Thread(target=count, daemon=True)
+    thread.start()
+    for name, work in {
+        "counts": lambda: engraft.word_counts(table, column="text"),
+        "tokens": lambda: tokenizer.encode(table, column="text"),
+        "mentions": lambda: tagger.tag(table, column="text"),
+        "maps": lambda: maps.make(table, column="text"),
+        "negatives": lambda: negatives.draw(triples),
+        "triples": lambda: engraft.triples("mesh", descriptors=mesh),
+    }.items():
+        began = time.perf_counter()
+        work()
+        took = time.perf_counter() - began
+        tenths = {int(10 * (turn - began) / took) for turn in list(turns) if began < turn < began + took}
+        assert len(tenths) > 5, f"{name}: turns in {sorted(tenths)} of ten in {took:.3f} s"
+    over.set()
+    thread.join()
+
+
 def consumers_take_batches(texts):
     batches = engraft.tag(texts, TRIPLES)
     expected = rows(batches)
@@ -485,4 +520,5 @@ maps_are_those_of_the_stage()
 refusals()
 nothing_depends_on_chunks_threads_or_processes(TEXTS)
 consumers_take_batches(TEXTS)
+python_goes_on_meanwhile(TEXTS)
 print("ok")

@@ -1,10 +1,10 @@
-//! A web server on this machine that misbehaves on request.
+//! A web server on this machine that misbehaves on request, and takes objects as S3 does: on condition, if that is asked for.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub enum Manner {
 /// A request as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// `GET` or `HEAD`.
+    /// `GET`, `HEAD` or `PUT`.
     pub method: String,
     /// Path and query.
     pub target: String,
@@ -74,6 +74,7 @@ struct State {
     silent: Vec<TcpStream>,
     closed: bool,
     when_asked: Option<Told>,
+    gathered: Option<(String, Arc<Barrier>)>,
 }
 
 /// Called when a request has come.
@@ -98,7 +99,7 @@ impl Server {
     ///
     /// # Errors
     /// When no port can be had.
-    pub fn start() -> std::io::Result<Self> {
+    pub fn start() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let state = Arc::new(Mutex::new(State::default()));
@@ -127,6 +128,18 @@ impl Server {
         let thing =
             Thing { bytes: Arc::new(bytes.to_vec()), etag: etag.map(|tag| format!("\"{tag}\"")), manner };
         locked(&self.state).things.insert(path.to_owned(), thing);
+    }
+
+    /// Keeps those who would create an object whose path begins with `prefix` waiting until so many have come.
+    pub fn gather(&self, prefix: &str, many: usize) {
+        locked(&self.state).gathered = Some((prefix.to_owned(), Arc::new(Barrier::new(many))));
+    }
+
+    /// The paths that begin with `prefix` and have an object.
+    #[must_use]
+    pub fn paths(&self, prefix: &str) -> Vec<String> {
+        let state = locked(&self.state);
+        state.things.keys().filter(|path| path.starts_with(prefix)).cloned().collect()
     }
 
     /// Does this at the next requests, one after the other.
@@ -174,7 +187,8 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn request(stream: &TcpStream) -> std::io::Result<Request> {
+/// A request and its body.
+fn request(stream: &TcpStream) -> io::Result<(Request, Vec<u8>)> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line)?;
@@ -184,7 +198,10 @@ fn request(stream: &TcpStream) -> std::io::Result<Request> {
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
-            return Ok(Request { method, target, headers });
+            let length = headers.get("content-length").map_or(Ok(0), |length: &String| length.parse());
+            let mut body = Vec::new();
+            reader.take(length.unwrap_or_default()).read_to_end(&mut body)?;
+            return Ok((Request { method, target, headers }, body));
         }
         if let Some((name, value)) = line.split_once(':') {
             headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
@@ -192,8 +209,11 @@ fn request(stream: &TcpStream) -> std::io::Result<Request> {
     }
 }
 
-fn answer(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
-    let request = request(&stream)?;
+fn answer(stream: TcpStream, state: &Mutex<State>) -> io::Result<()> {
+    let (request, body) = request(&stream)?;
+    if request.method == "PUT" {
+        return take(&stream, state, request, body);
+    }
     let (fault, thing) = {
         let mut state = locked(state);
         state.log.push(request.clone());
@@ -245,7 +265,31 @@ fn answer(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     send(&stream, &request, &thing, limit)
 }
 
-fn plain(mut stream: &TcpStream, status: u16) -> std::io::Result<()> {
+/// Takes an object, unless the request is only for one that is not there.
+fn take(mut stream: &TcpStream, state: &Mutex<State>, request: Request, body: Vec<u8>) -> io::Result<()> {
+    let tag = format!("\"{}\"", blake3::hash(&body).to_hex());
+    let only_new = request.headers.get("if-none-match").is_some_and(|tag| tag == "*");
+    let gathered = locked(state).gathered.clone();
+    if let Some((_, all)) = gathered.filter(|(prefix, _)| only_new && request.target.starts_with(prefix)) {
+        all.wait();
+    }
+    let mut held = locked(state);
+    let refused = only_new && held.things.contains_key(&request.target);
+    if !refused {
+        let thing = Thing { bytes: Arc::new(body), etag: Some(tag.clone()), manner: Manner::Full };
+        held.things.insert(request.target.clone(), thing);
+    }
+    held.log.push(request);
+    drop(held);
+    match refused {
+        true => plain(stream, 412),
+        false => {
+            write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\nETag: {tag}\r\nContent-Length: 0\r\n\r\n")
+        }
+    }
+}
+
+fn plain(mut stream: &TcpStream, status: u16) -> io::Result<()> {
     let secret = "body with AKIASECRET";
     write!(
         stream,
@@ -255,7 +299,7 @@ fn plain(mut stream: &TcpStream, status: u16) -> std::io::Result<()> {
 }
 
 /// Sends bytes until nobody takes them any more.
-fn endless(mut stream: &TcpStream, request: &Request) -> std::io::Result<()> {
+fn endless(mut stream: &TcpStream, request: &Request) -> io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n")?;
     let chunk = [b"10000\r\n".as_slice(), &[b'z'; 0x10000], b"\r\n"].concat();
     if request.method == "HEAD" {
@@ -267,7 +311,7 @@ fn endless(mut stream: &TcpStream, request: &Request) -> std::io::Result<()> {
 }
 
 /// Sends `text` and then the letter x, byte by byte, until the other side hangs up: that is waited for between two bytes.
-fn drip(mut stream: &TcpStream, text: &str) -> std::io::Result<()> {
+fn drip(mut stream: &TcpStream, text: &str) -> io::Result<()> {
     stream.set_read_timeout(Some(PACE))?;
     for byte in text.bytes().chain(std::iter::repeat(b'x')) {
         stream.write_all(&[byte])?;
@@ -278,7 +322,7 @@ fn drip(mut stream: &TcpStream, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-fn send(mut stream: &TcpStream, request: &Request, thing: &Thing, limit: usize) -> std::io::Result<()> {
+fn send(mut stream: &TcpStream, request: &Request, thing: &Thing, limit: usize) -> io::Result<()> {
     let ranges = matches!(thing.manner, Manner::Full | Manner::Dated | Manner::NoHead);
     let asked = part(request.range(), thing.bytes.len()).filter(|_| ranges);
     if asked.as_ref().is_some_and(|range| range.start >= thing.bytes.len()) {

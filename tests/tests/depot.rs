@@ -7,7 +7,7 @@ use std::process::Command;
 
 use base::whole::write_whole;
 use engraft_tests::s3::S3;
-use engraft_tests::server::{Manner, Server};
+use engraft_tests::server::{Manner, Request, Server};
 use engraft_tests::{Engraft, artifacts, assert_same, binary};
 use serde_json::Value;
 use store::Store;
@@ -20,6 +20,16 @@ use crate::store::bench::{numbers, options};
 /// `engraft VERB` with a small world and a depot.
 fn at(verb: &[&str], out: &Path, depot: &str) -> Engraft {
     Engraft::small(verb, out).arg("--depot").arg(depot)
+}
+
+/// What names a server of S3's kind and who asks it.
+fn in_bucket(endpoint: &str) -> [(&'static str, String); 4] {
+    [
+        ("AWS_ENDPOINT_URL", endpoint.to_owned()),
+        ("AWS_ACCESS_KEY_ID", "testing".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "testing".to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+    ]
 }
 
 /// Every file below a folder.
@@ -114,7 +124,7 @@ fn a_kill_at_any_point_leaves_nothing_half_there_and_the_next_run_goes_on() {
         assert_eq!(ran.code(), Some(0), "{point}: {}", ran.text());
         is_whole(&depot);
         assert_eq!(keys(&depot, "lines").len(), 2, "{point}");
-        for point in ["triples:pulled", "triples:moved", "triples:torn-ledger"] {
+        for point in ["triples:pulling", "triples:pulled", "triples:moved", "triples:torn-ledger"] {
             let other = folder.path().join("2");
             let killed = at(&["run", "triples"], &other, depot.to_str().unwrap()).kill_at(point).output();
             assert_eq!(killed.code(), None, "{point} was not hit: {}", killed.text());
@@ -124,6 +134,33 @@ fn a_kill_at_any_point_leaves_nothing_half_there_and_the_next_run_goes_on() {
             assert!(!other.join(".work").exists(), "{point} left a work folder");
             fs::remove_dir_all(&other).unwrap();
         }
+    }
+}
+
+#[test]
+fn a_kill_while_artifacts_are_pushed_or_pulled_leaves_nothing_half_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two, depot) = (folder.path().join("1"), folder.path().join("2"), folder.path().join("depot"));
+    let depot_url = depot.to_str().unwrap();
+    Engraft::small(&["run", "triples"], &one).ok();
+    let verb = |verb: &str, out: &Path| at(&[verb, "triples"], out, depot_url);
+    for (number, point) in
+        ["world:blob", "world:blobs", "triples:blob", "triples:shared"].into_iter().enumerate()
+    {
+        let killed = verb("push", &one).kill_at(point).output();
+        assert_eq!(killed.code(), None, "{point} was not hit: {}", killed.text());
+        is_whole(&depot);
+        assert_eq!(keys(&depot, "lines").len(), [0, 0, 1, 2][number], "{point}");
+    }
+    verb("push", &one).ok();
+    is_whole(&depot);
+    for point in ["triples:pulling", "triples:pulled", "triples:moved", "triples:before-ledger"] {
+        let killed = verb("pull", &two).kill_at(point).output();
+        assert_eq!(killed.code(), None, "{point} was not hit: {}", killed.text());
+        verb("pull", &two).ok();
+        assert_same(&below(&one.join("triples")), &below(&two.join("triples")), point);
+        assert!(!two.join(".work").exists(), "{point} left a work folder");
+        fs::remove_dir_all(&two).unwrap();
     }
 }
 
@@ -138,26 +175,42 @@ fn slurm_and_kubernetes_come_to_what_one_machine_makes_though_a_worker_is_killed
     assert_eq!(said, "slurm: identical\nkubernetes: identical\n", "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
+/// Eight machines make the same thing at once; `lines` are those that the depot has.
+fn race(folder: &Path, racer: &dyn Fn(&Path) -> Engraft, lines: &dyn Fn() -> usize) {
+    let out = |number: usize| folder.join(number.to_string());
+    let racers: Vec<_> = (0..8).map(|number| racer(&out(number)).start()).collect();
+    for racer in racers {
+        let ran = racer.wait();
+        assert_eq!(ran.code(), Some(0), "{}", ran.text());
+        assert_eq!(lines(), 1);
+    }
+    for number in 1..8 {
+        assert_same(&artifacts(&out(0)), &artifacts(&out(number)), "raced");
+    }
+}
+
 #[test]
 fn eight_processes_that_race_leave_one_line_and_the_same_artifact() {
     let folder = tempfile::tempdir().unwrap();
     let depot = folder.path().join("depot");
-    let racers: Vec<_> = (0..8)
-        .map(|n| {
-            let out = folder.path().join(n.to_string());
-            (at(&["run", "world"], &out, depot.to_str().unwrap()).start(), out)
-        })
-        .collect();
-    let first = folder.path().join("0");
-    for (racer, out) in racers {
-        let ran = racer.wait();
-        assert_eq!(ran.code(), Some(0), "{}", ran.text());
-        assert_eq!(keys(&depot, "lines").len(), 1);
-        if out != first && first.join("world").exists() {
-            assert_same(&artifacts(&first), &artifacts(&out), "raced");
-        }
-    }
+    let racer = |out: &Path| at(&["run", "world"], out, depot.to_str().unwrap());
+    race(folder.path(), &racer, &|| keys(&depot, "lines").len());
     is_whole(&depot);
+}
+
+#[test]
+fn eight_processes_that_race_in_a_bucket_leave_one_line_and_the_same_artifact() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start().unwrap();
+    server.gather("/bucket/depot/lines/", 8);
+    let variables = in_bucket(&server.url(""));
+    let racer = |out: &Path| {
+        let run = at(&["run", "world"], out, "s3://bucket/depot");
+        variables.iter().fold(run, |run, (name, value)| run.env(name, value))
+    };
+    race(folder.path(), &racer, &|| server.paths("/bucket/depot/lines/").len());
+    let lines = |request: &&Request| request.method == "PUT" && request.target.contains("/lines/");
+    assert_eq!(server.requests().iter().filter(lines).count(), 8, "all of them had made it");
 }
 
 #[test]
@@ -275,12 +328,7 @@ fn an_s3_server_of_others_holds_a_depot() {
     let Some(s3) = S3::of_environment().unwrap() else { return };
     assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
     let folder = tempfile::tempdir().unwrap();
-    let variables = [
-        ("AWS_ENDPOINT_URL", s3.url()),
-        ("AWS_ACCESS_KEY_ID", "testing".to_owned()),
-        ("AWS_SECRET_ACCESS_KEY", "testing".to_owned()),
-        ("AWS_REGION", "us-east-1".to_owned()),
-    ];
+    let variables = in_bucket(&s3.url());
     let mut options = options(folder.path());
     options.environment =
         Environment::of(variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
@@ -324,4 +372,32 @@ fn an_s3_server_of_others_holds_a_depot() {
         .env("AWS_ENDPOINT_URL", "http://127.0.0.1:9");
     let ran = unreachable.env("AWS_REGION", "us-east-1").arg("--deadline").arg("1").output();
     assert!(ran.code() == Some(2) && ran.text().contains("the depot s3://bucket/depot"), "{}", ran.text());
+}
+
+#[test]
+fn a_kill_between_the_parts_of_a_large_file_leaves_nothing_to_be_seen_in_a_bucket() {
+    let Some(s3) = S3::of_environment().unwrap() else { return };
+    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("1"), folder.path().join("2"));
+    let variables = in_bucket(&s3.url());
+    let large = |verb: &str, out: &Path| {
+        let run = at(&[verb, "world"], out, "s3://bucket/depot").set("world.scale=5").arg("--jobs").arg("1");
+        variables.iter().fold(run, |run, (name, value)| run.env(name, value))
+    };
+    Engraft::small(&["run", "world"], &one).set("world.scale=5").ok();
+    // Files go in the order of their names, those of up to 8 MiB in one request.
+    let files = below(&one.join("world")).into_values();
+    let before: BTreeSet<_> = files.take_while(|bytes| bytes.len() <= 8 << 20).collect();
+    let killed = large("push", &one).kill_at(&format!("world:blob:{}", before.len() + 1)).output();
+    assert_eq!(killed.code(), None, "{}", killed.text());
+    let mut options = options(folder.path());
+    options.environment =
+        Environment::of(variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    let place = Depot::new(Store::new(options), Location::parse("s3://bucket/depot").unwrap());
+    assert_eq!(place.list("blobs").unwrap().len(), before.len());
+    assert_eq!(place.list("lines").unwrap(), []);
+    large("push", &one).ok();
+    large("pull", &two).ok();
+    assert_same(&below(&one.join("world")), &below(&two.join("world")), "in parts");
 }

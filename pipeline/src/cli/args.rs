@@ -45,8 +45,8 @@ Examples:
 
 Environment:
   NO_COLOR         if set and not empty, disables colours
-  ENGRAFT_KILL_AT  for testing: kills the process (SIGKILL) at STAGE:POINT (such as world:synced) or
-                   STAGE:working:N
+  ENGRAFT_KILL_AT  for testing: kills the process (SIGKILL) at STAGE:POINT (such as world:synced), or
+                   when it comes there for the N-th time: STAGE:working:N
   AWS_*, GOOGLE_*, AZURE_*, HTTPS_PROXY, NO_PROXY, ...
                    credentials, endpoints and proxies for remote files (docs/config.md)
 

@@ -278,9 +278,12 @@ impl Depot {
             moving.cancel.check()?;
             hasher.update(chunk);
             bytes += chunk.len() as u64;
-            (moving.moved)(chunk.len() as u64);
             // More than it may have would fill the disk for nothing.
-            if bytes > output.bytes { Ok(()) } else { file.write_all(chunk) }
+            if bytes <= output.bytes {
+                file.write_all(chunk)?;
+            }
+            (moving.moved)(chunk.len() as u64);
+            Ok(())
         })?;
         file.sync_all().map_err(Error::at(&path))?;
         let digest = Digest::from(hasher.finalize());

@@ -34,9 +34,11 @@ pub(crate) enum Point {
     AfterLedger,
     /// The old artifact is among the kept ones.
     Kept,
+    /// Some of a file of the depot's has come: for the n-th time.
+    Pulling,
     /// An artifact of the depot is downloaded, and not yet on its way to its place.
     Pulled,
-    /// Some of a file has gone into the depot.
+    /// Some of a file has gone into the depot: for the n-th time.
     Blob,
     /// All files are in the depot, and its line is not.
     Blobs,
@@ -60,7 +62,11 @@ impl Point {
     ];
 
     /// Those that a stage passes whose artifact is shared.
-    pub(crate) const SHARING: [Self; 4] = [Self::Pulled, Self::Blob, Self::Blobs, Self::Shared];
+    pub(crate) const SHARING: [Self; 5] =
+        [Self::Pulling, Self::Pulled, Self::Blob, Self::Blobs, Self::Shared];
+
+    /// Those that a run may pass many times.
+    const MANY: [Self; 3] = [Self::Working, Self::Pulling, Self::Blob];
 
     /// Those that an artifact passes on a file system without an exchange in one step, which dying there supposes.
     pub(crate) const RENAMING: [Self; 2] = [Self::Aside, Self::Placed];
@@ -89,6 +95,7 @@ impl Point {
             Self::TornLedger => "torn-ledger",
             Self::AfterLedger => "after-ledger",
             Self::Kept => "kept",
+            Self::Pulling => "pulling",
             Self::Pulled => "pulled",
             Self::Blob => "blob",
             Self::Blobs => "blobs",
@@ -148,8 +155,9 @@ impl FromStr for Faults {
     fn from_str(given: &str) -> Result<Self, Error> {
         let error = || {
             Error::new(format!(
-                "`{given}` names no fault: write STAGE:POINT or STAGE:working:N with N from 1, where POINT is one of {}",
-                Point::every().map(Point::name).collect::<Vec<_>>().join(", ")
+                "`{given}` names no fault: write STAGE:POINT, where POINT is one of {}, or STAGE:POINT:N with N from 1, where it is one of {}",
+                names(&mut Point::every()),
+                names(&mut Point::MANY.into_iter())
             ))
         };
         let mut parts = given.split(':');
@@ -157,11 +165,15 @@ impl FromStr for Faults {
         let point = Point::every().find(|p| p.name() == point).ok_or_else(error)?;
         let nth: u64 = parts.next().map_or(Ok(1), str::parse).map_err(|_| error())?;
         let passes = nth.checked_sub(1).ok_or_else(error)?;
-        if stage.is_empty() || parts.next().is_some() || (passes > 0 && point != Point::Working) {
+        if stage.is_empty() || parts.next().is_some() || (passes > 0 && !Point::MANY.contains(&point)) {
             return Err(error());
         }
         Ok(Self(Some(Arc::new(Fault { stage: stage.to_owned(), point, passes: AtomicU64::new(passes) }))))
     }
+}
+
+fn names(points: &mut dyn Iterator<Item = Point>) -> String {
+    points.map(Point::name).collect::<Vec<_>>().join(", ")
 }
 
 /// Ends the process as the kernel would end it: no destructor, no flush.

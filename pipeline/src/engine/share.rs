@@ -219,12 +219,12 @@ impl Session<'_> {
         let work = layout.pulled(stage, &line.fingerprint);
         folder::remove(&work)?;
         std::fs::create_dir_all(&work).map_err(Error::at(&work))?;
-        let moving = Moving {
-            jobs: settings.jobs,
-            cancel: &settings.cancel,
-            moved: &|bytes| progress.count_bytes(bytes),
-            before_line: &|| (),
+        let moved = |bytes| {
+            settings.faults.pass(stage, Point::Pulling);
+            progress.count_bytes(bytes);
         };
+        let moving =
+            Moving { jobs: settings.jobs, cancel: &settings.cancel, moved: &moved, before_line: &|| () };
         let known = match depot.pull(line, &work, &moving) {
             Ok(Pulled::Whole(known)) => known,
             Ok(Pulled::Damaged(object)) => {
