@@ -2,8 +2,11 @@
 use std::fs;
 use std::path::Path;
 
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
 use base::whole::write_whole;
 use engraft_tests::{Engraft, json, json_lines};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
 /// A graph of a few names.
@@ -138,6 +141,56 @@ fn every_form_has_the_same_mentions() {
         "{}",
         refused.text()
     );
+}
+
+/// The files that mentions are of, in the order of rows.
+fn files_of(mentions: &Path) -> Vec<String> {
+    let file = fs::File::open(mentions).unwrap();
+    let batches = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    let of = |batch: RecordBatch| {
+        let files = batch.column_by_name("file").unwrap().as_string::<i32>().clone();
+        files.iter().map(|file| file.unwrap_or("none").to_owned()).collect::<Vec<_>>()
+    };
+    let mut files: Vec<String> = batches.flat_map(|batch| of(batch.unwrap())).collect();
+    files.dedup();
+    files
+}
+
+#[test]
+fn no_two_files_are_called_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    for name in ["one/a.txt", "one/deep/a.txt", "two/a.txt", "a.txt"] {
+        let file = folder.path().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        write_whole(&file, format!("pneumonia in {name}\n").as_bytes()).unwrap();
+    }
+    let corpus = |paths: &str| {
+        format!("[tag]\n[[corpus.texts]]\nname = \"notes\"\npaths = {paths}\nformat = {{ text = \"line\" }}\n")
+    };
+    let config_of = |paths: &str| config(folder.path(), &corpus(paths));
+    let mentions = out.join("mentions/mentions.parquet");
+    for (paths, expected) in [
+        ("[\"one\"]", vec!["notes/a.txt", "notes/deep/a.txt"]),
+        (
+            "[\"one\", \"two\", \"a.txt\"]",
+            vec!["notes/0/a.txt", "notes/0/deep/a.txt", "notes/1/a.txt", "notes/2/a.txt"],
+        ),
+    ] {
+        for parts in ["counts.memory=\"64MiB\"", "corpus.parts.bytes=\"20B\""] {
+            Engraft::own(&["run", "mentions"], &config_of(paths), &out).set(parts).ok();
+            assert_eq!(files_of(&mentions), expected, "{parts}");
+        }
+    }
+    let named = |names: &[&str]| -> Vec<String> {
+        let run = Engraft::own(&["tag"], &config_of("[\"one\"]"), &out);
+        let run = names.iter().fold(run, |run, name| run.arg(folder.path().join(name)));
+        let rows: Vec<Value> = run.ok().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        rows.iter().map(|row| row["file"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(named(&["one"]), ["a.txt", "deep/a.txt"]);
+    let whole = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    assert_eq!(named(&["one", "two"]), ["one/a.txt", "one/deep/a.txt", "two/a.txt"].map(whole));
 }
 
 #[test]

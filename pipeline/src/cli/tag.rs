@@ -1,5 +1,6 @@
 //! `engraft tag`: texts in, mentions of a graph's entities out.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,7 +134,7 @@ pub(super) fn tag(
 /// A file to read.
 struct Input {
     file: PathBuf,
-    /// What its texts are told to be of.
+    /// What its texts are told to be of: no two the same.
     name: String,
 }
 
@@ -149,6 +150,10 @@ fn inputs(asked: &Asked, format: &Format) -> anyhow::Result<Vec<Input>> {
             let name = below.or(file.file_name().map(Path::new)).unwrap_or(&file);
             Input { name: name.to_string_lossy().into_owned(), file }
         }));
+    }
+    let names = inputs.iter().map(|input| input.name.as_str()).collect::<BTreeSet<_>>().len();
+    if names < inputs.len() {
+        inputs.iter_mut().for_each(|input| input.name = input.file.to_string_lossy().into_owned());
     }
     anyhow::ensure!(
         !inputs.is_empty() || !format.is_in_several_files() && !matches!(format, Format::Parquet(_)),

@@ -139,6 +139,15 @@ impl Corpus {
         self.places.iter().flatten().for_each(|place| place.describe(to));
     }
 
+    /// Describes what its files are called, where more than the files themselves decides it.
+    pub(crate) fn describe_names(&self, to: &mut dyn Describe) {
+        let several = self.config.texts.iter().filter(|texts| texts.paths.len() > 1);
+        let several: Vec<&str> = several.map(|texts| texts.name.as_str()).collect();
+        if !several.is_empty() {
+            describe::config(to, "corpus.of_several_paths", &several);
+        }
+    }
+
     /// What a stage that reads it declares.
     #[must_use]
     pub(crate) fn inputs(&self) -> Vec<Input> {
@@ -155,29 +164,42 @@ impl Corpus {
         context: &Context,
         mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<Labels> {
-        self.each_of_files(context, |texts, _, document| take(texts, document))
+        let progress = context.progress();
+        progress.unit("documents");
+        let (labels, told) = self.read_files(context, |texts, _, document| {
+            progress.add_rows(1);
+            take(texts, document)
+        })?;
+        self.leave(context, &told)?;
+        Ok(labels)
     }
 
-    /// As [`Corpus::each`], with the file that each document is of.
+    /// As [`Corpus::each`], with what the file of each document is called: no two are called the same.
     ///
     /// # Errors
     /// As [`Corpus::each`].
     pub(crate) fn each_of_files(
         &self,
         context: &Context,
-        mut take: impl FnMut(&Texts, &Path, &Document) -> anyhow::Result<()>,
+        mut take: impl FnMut(&str, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<Labels> {
         let progress = context.progress();
         progress.unit("documents");
-        let (labels, told) = self.read_files(context, |texts, file, document| {
+        let (labels, told) = self.read_files(context, |_, file, document| {
             progress.add_rows(1);
-            take(texts, file, document)
+            take(&file.name, document)
         })?;
+        self.leave(context, &told)?;
+        Ok(labels)
+    }
+
+    /// Leaves what became of the files as a fact, and for whoever puts parts together.
+    fn leave(&self, context: &Context, told: &Told) -> anyhow::Result<()> {
         told.record(context);
         if self.is_part() {
             told.write(context.out())?;
         }
-        Ok(labels)
+        Ok(())
     }
 
     /// As [`Corpus::each`], and says what became of the files instead of leaving it.
@@ -195,14 +217,14 @@ impl Corpus {
     fn read_files(
         &self,
         context: &Context,
-        mut take: impl FnMut(&Texts, &Path, &Document) -> anyhow::Result<()>,
+        mut take: impl FnMut(&Texts, &Named, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<(Labels, Told)> {
         let (mut labels, mut told, progress) = (Labels::default(), Told::default(), context.progress());
         for (texts, places) in self.config.texts.iter().zip(&self.places) {
             let mut sum = told::Read::new(&texts.name);
             for file in self.files(texts, places, context)? {
                 context.check()?;
-                let counted = documents_of(&file, &texts.format, &mut labels, |document| {
+                let counted = documents_of(&file.path, &texts.format, &mut labels, |document| {
                     context.check()?;
                     take(texts, &file, document)
                 });
@@ -218,11 +240,12 @@ impl Corpus {
         Ok((labels, told))
     }
 
-    fn files(&self, texts: &Texts, places: &[Place], context: &Context) -> anyhow::Result<Vec<PathBuf>> {
+    fn files(&self, texts: &Texts, places: &[Place], context: &Context) -> anyhow::Result<Vec<Named>> {
         let mut files = Vec::new();
         for place in places {
             let path = place.path(context)?;
-            files.extend(found(texts, &path, &format!("{} of {}", place.label(), self.key))?);
+            let found = found(texts, &path, &format!("{} of {}", place.label(), self.key))?;
+            files.extend(found.into_iter().map(|file| Named::of(texts, place.label(), &path, file)));
             // Its neighbour with the entities would be no input of the stage.
             let alone = matches!(texts.format, Format::Brat(_)) && !path.is_dir();
             anyhow::ensure!(
@@ -234,6 +257,30 @@ impl Corpus {
             );
         }
         Ok(files)
+    }
+}
+
+/// A file of texts.
+struct Named {
+    path: PathBuf,
+    /// The name of the texts, which of their paths it is or lies below (of several), and its path below that folder, or its own name; the same of a whole
+    /// corpus and of its parts.
+    name: String,
+}
+
+impl Named {
+    /// A file in the place `root` of some texts. Its label begins with the key of the texts' path and goes on with the way from there to `root`.
+    fn of(texts: &Texts, label: &str, root: &Path, path: PathBuf) -> Self {
+        let (key, above) = label.split_once('/').unwrap_or((label, ""));
+        let below = path.strip_prefix(root).map(Path::to_string_lossy).unwrap_or_default();
+        let number = key.rsplit('.').next().filter(|_| texts.paths.len() > 1).unwrap_or_default();
+        let own = match above.is_empty() && below.is_empty() {
+            true => path.file_name().unwrap_or_default().to_string_lossy(),
+            false => "".into(),
+        };
+        let parts = [&texts.name, number, above, &below, &own];
+        let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+        Self { path, name }
     }
 }
 

@@ -103,7 +103,7 @@ impl Config {
 /// The stage's name, and what those of its parts begin with.
 pub(crate) const NAME: &str = "mentions";
 /// The stage's version.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What became of names and texts.
 #[derive(Debug, Serialize, Deserialize)]
@@ -230,6 +230,7 @@ impl Stage for Mentions {
             triggers.describe(to);
         }
         self.corpus.describe(to);
+        self.corpus.describe_names(to);
     }
 
     fn inputs(&self) -> Vec<Input> {
@@ -244,11 +245,8 @@ impl Stage for Mentions {
         context.check()?;
         let out = Form::Parquet.open(Some(&context.out().join(MENTIONS)))?;
         let mut tagging = Tagging::new(&tools, out, CancelToken::NEVER);
-        self.corpus.each_of_files(context, |texts, file, document| {
-            // Documents of several files may have the same ids.
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
-            tagging.push(Some(&format!("{}/{name}", texts.name)), document)
-        })?;
+        // Documents of several files may have the same ids.
+        self.corpus.each_of_files(context, |file, document| tagging.push(Some(file), document))?;
         let found = tagging.finish()?;
         Report::new(json!(tools.names().dictionary().report()), found).write(context)
     }
