@@ -13,7 +13,7 @@ mod tags;
 pub(crate) mod task_file;
 pub(crate) mod vectors;
 
-use tasks::downstream::encode::Framed;
+use downstream::encode::Framed;
 use tasks::token::encode::Vocabulary;
 
 use crate::stage::finetune::quirks::PairOrder;

@@ -30,17 +30,17 @@ pub enum Error {
 
 impl Error {
     /// What was handed in does not go together: the whole message.
-    pub(crate) fn unfit(message: impl Into<String>) -> Self {
+    pub fn unfit(message: impl Into<String>) -> Self {
         Self::Unfit(message.into())
     }
 
     /// Where it is, what is wrong with it, and what to do.
-    pub(crate) fn at(place: impl Into<Location>, problem: impl Display, remedy: impl Into<String>) -> Self {
+    pub fn at(place: impl Into<Location>, problem: impl Display, remedy: impl Into<String>) -> Self {
         ReadError::new(place, problem.to_string(), "", remedy).into()
     }
 
     /// A file is no JSON of its publisher's layout.
-    pub(crate) fn json(file: &Path, error: &serde_json::Error, expected: &str) -> Self {
+    pub fn json(file: &Path, error: &serde_json::Error, expected: &str) -> Self {
         let place = format!("{}: line {}, column {}", file.display(), error.line(), error.column());
         ReadError::new(place, error.to_string(), expected, "fetch the file again").into()
     }

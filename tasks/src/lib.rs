@@ -1,7 +1,6 @@
 //! Graph and text in, shuffled multi-task batches out.
 
 pub mod builder;
-pub mod downstream;
 pub mod error;
 pub mod hub;
 pub mod link;

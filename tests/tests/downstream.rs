@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use base::rng::RngKey;
+use downstream::capr::candidates::{Candidates, Config, Ranking, candidates};
+use downstream::capr::part::{Part, Parts, Shares};
+use downstream::capr::training::Trainer;
+use downstream::capr::{Collection, QueryId, cdv, read, wikisection, write};
+use downstream::cop::sample::{Outcome, samples};
+use downstream::cop::split::{Drawn, Split};
+use downstream::cop::{self, Files, Variant};
+use downstream::example::Answer;
 use engraft_tests::{artifacts, assert_same, skipped};
 use kg::split::Part as Of;
 use model::eval::retrieval::{self, Query, Report};
-use tasks::downstream::capr::candidates::{Candidates, Config, Ranking, candidates};
-use tasks::downstream::capr::part::{Part, Parts, Shares};
-use tasks::downstream::capr::training::Trainer;
-use tasks::downstream::capr::{Collection, QueryId, cdv, read, wikisection, write};
-use tasks::downstream::cop::sample::{Outcome, samples};
-use tasks::downstream::cop::split::{Drawn, Split};
-use tasks::downstream::cop::{self, Files, Variant};
-use tasks::downstream::example::Answer;
 
 /// The published protocol.
 const PUBLISHED: Config = Config { per_query: 64, min_characters: 10 };

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use batch::family::Family;
+use downstream::cop::{Variant, label, section};
+use downstream::encode::{Cut, Frame, Framed};
+use downstream::words::behind_outside;
 use model::eval::auroc::{self, Rows};
 use model::eval::correlation;
 use model::eval::entity::{Rules, Tags};
 use model::eval::f1::{Confusion, Counts, macro_f1};
 use model::eval::retrieval::{self, Query};
 use serde_json::Value;
-use tasks::downstream::cop::{Variant, label, section};
-use tasks::downstream::encode::{Cut, Frame, Framed};
-use tasks::downstream::words::behind_outside;
 use tasks::token::encode::Special;
 
 /// A piece of a golden file.

@@ -9,11 +9,11 @@ use std::process::Command;
 use base::whole::write_whole;
 use batch::rows::Rows;
 use candle_core::Device;
+use downstream::encode::{Cut, Frame, Framed};
 use engraft_tests::python::at_home;
 use engraft_tests::{Engraft, json, json_lines};
 use model::fill::Filler;
 use serde_json::Value;
-use tasks::downstream::encode::{Cut, Frame, Framed};
 use tasks::token::encode::{Case, Vocabulary};
 
 /// The world's graph and texts, an encoder that is a RoBERTa, plain and with maps.

@@ -166,7 +166,9 @@ fn no_two_files_are_called_the_same() {
         write_whole(&file, format!("pneumonia in {name}\n").as_bytes()).unwrap();
     }
     let corpus = |paths: &str| {
-        format!("[tag]\n[[corpus.texts]]\nname = \"notes\"\npaths = {paths}\nformat = {{ text = \"line\" }}\n")
+        format!(
+            "[tag]\n[[corpus.texts]]\nname = \"notes\"\npaths = {paths}\nformat = {{ text = \"line\" }}\n"
+        )
     };
     let config_of = |paths: &str| config(folder.path(), &corpus(paths));
     let mentions = out.join("mentions/mentions.parquet");

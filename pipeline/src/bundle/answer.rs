@@ -5,11 +5,11 @@ use std::io::BufRead;
 use std::path::Path;
 
 use anyhow::Context as _;
+use downstream::encode::{Cuts, Frame, Framed, Texts};
+use downstream::token_classes::TokenClasses;
 use model::eval::cosine::{dot, unit};
 use model::predict::{Attended, Predictor};
 use serde_json::{Map, Value, json};
-use tasks::downstream::encode::{Cuts, Frame, Framed, Texts};
-use tasks::downstream::token_classes::TokenClasses;
 use tasks::token::encode::Vocabulary;
 
 use super::known::{self, Around, Known};

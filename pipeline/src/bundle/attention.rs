@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use downstream::encode::{Cut, Cuts, Frame, Framed};
 use model::Device;
 use model::head::mask::Mask;
 use model::predict::{Attended, Predictor};
-use tasks::downstream::encode::{Cut, Cuts, Frame, Framed};
 use tasks::token::encode::Vocabulary;
 
 use super::answer::Answering;

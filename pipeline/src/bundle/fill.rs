@@ -7,7 +7,7 @@ use batch::maps::sample::Sample;
 use batch::rows::Rows;
 use model::predict::Predictor;
 use serde_json::{Map, Value, json};
-use tasks::downstream::lama::MASK;
+use tasks::maps::hidden::MASK;
 use tasks::token::encode::Vocabulary;
 
 use super::MAPPED;

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use batch::maps::sample::Sample;
+use downstream::encode::{Cuts, Frame, Framed};
 use model::predict::Predictor;
 use serde_json::{Map, Value, json};
-use tasks::downstream::encode::{Cuts, Frame, Framed};
 use tasks::maps::generators::Limits;
 use tasks::maps::tools::Tools;
 use text::characters::Characters;

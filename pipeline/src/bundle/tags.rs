@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use downstream::encode::Framed;
+use downstream::tagging::{Places, Subwords, WordTexts, joined, split};
+use downstream::token_classes::TokenClasses;
 use model::eval::entity::{Rules, Tags};
 use serde_json::{Value, json};
-use tasks::downstream::encode::Framed;
-use tasks::downstream::tagging::{Places, Subwords, WordTexts, joined, split};
-use tasks::downstream::token_classes::TokenClasses;
 use tasks::token::encode::Vocabulary;
 use text::characters::Characters;
 
@@ -93,8 +93,8 @@ impl Heard {
 
 #[cfg(test)]
 mod tests {
-    use tasks::downstream::encode::{Cut, Frame};
-    use tasks::downstream::token_classes::Classing;
+    use downstream::encode::{Cut, Frame};
+    use downstream::token_classes::Classing;
     use tasks::token::encode::Case;
 
     use super::*;

@@ -5,12 +5,12 @@ use std::path::Path;
 use base::visible::shortened;
 use base::whole::write_whole;
 use batch::maps::expand::Map;
+use downstream::encode::Cut;
+use downstream::tagging::Subwords;
+use downstream::token_classes::{Classing, is_default};
 pub(crate) use model::checkpoint::digests::TASK_FILE as FILE;
 use model::checkpoint::read_settings;
 use serde::{Deserialize, Serialize};
-use tasks::downstream::encode::Cut;
-use tasks::downstream::tagging::Subwords;
-use tasks::downstream::token_classes::{Classing, is_default};
 use tasks::token::encode::Case;
 
 use crate::stage::finetune::quirks::PairOrder;

@@ -5,6 +5,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use anyhow::Context as _;
+use downstream::encode::{Cut, Cuts, Frame, Framed};
 use model::Device;
 use model::checkpoint;
 use model::encoder::config::Config;
@@ -13,7 +14,6 @@ use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
 use model::predict::Predictor;
 use serde_json::Value;
-use tasks::downstream::encode::{Cut, Cuts, Frame, Framed};
 use tasks::token::encode::Vocabulary;
 
 use super::known::{Around, Known, Of};

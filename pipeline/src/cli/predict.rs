@@ -4,9 +4,9 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use downstream::encode::Cuts;
 use model::encoder::pool::Pooling;
 use serde_json::json;
-use tasks::downstream::encode::Cuts;
 
 use super::exit::Exit;
 use super::print;

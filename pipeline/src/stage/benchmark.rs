@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
+use downstream::capr::read as candidates;
+use downstream::example;
+use downstream::example::read as examples;
+use downstream::example::schema::{self as example_schema, Licence};
+use downstream::funnel::Step;
+use downstream::lines::INDEX;
+use downstream::set::glue;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tasks::downstream::capr::read as candidates;
-use tasks::downstream::example;
-use tasks::downstream::example::read as examples;
-use tasks::downstream::example::schema::{self as example_schema, Licence};
-use tasks::downstream::funnel::Step;
-use tasks::downstream::lines::INDEX;
-use tasks::downstream::set::glue;
 use text::file::Format;
 
 use super::corpus::{self, Corpus};

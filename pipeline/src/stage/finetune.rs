@@ -26,10 +26,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
+use downstream::example::Part;
+use downstream::token_classes::{Classing, TokenClasses, is_default};
 use model::predict::{Parameters, Predictor};
 use serde::{Deserialize, Serialize};
-use tasks::downstream::example::Part;
-use tasks::downstream::token_classes::{Classing, TokenClasses, is_default};
 use tasks::stream::schedule::Schedule;
 use tasks::token::folder;
 

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
+use downstream::funnel::Step;
+use downstream::lama::{self, Corpus, Fact, Wording};
 use model::fill::Filler;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tasks::downstream::funnel::Step;
-use tasks::downstream::lama::{self, Corpus, Fact, MASK, Wording};
+use tasks::maps::hidden::MASK;
 use tasks::token::encode::{Case, Vocabulary};
 
 use super::compute::Compute;

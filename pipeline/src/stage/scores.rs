@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
+use downstream::token_classes::is_default;
 use model::eval::interval::across_seeds;
 use model::predict::Parameters;
 use serde::{Deserialize, Serialize};
-use tasks::downstream::token_classes::is_default;
 
 use super::finetune::quirks::ChosenOn;
 use super::finetune::{Scores, scores, together};

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use base::whole::write_whole;
+use downstream::example::{Answer, Example, Examples, Kind, Part};
+use downstream::set::PublishedSet as _;
+use downstream::set::glue::{Task, Unlabelled};
 use model::predict::Predictor;
 use serde_json::{Value, json};
-use tasks::downstream::example::{Answer, Example, Examples, Kind, Part};
-use tasks::downstream::set::PublishedSet as _;
-use tasks::downstream::set::glue::{Task, Unlabelled};
 
 use super::benchmark::set::UNLABELLED;
 use super::encoder::MODEL;

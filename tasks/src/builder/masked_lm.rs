@@ -319,7 +319,7 @@ fn unit_interval(seed: RngKey) -> f64 {
     clippy::cast_sign_loss,
     reason = "a rate is from 0 to 1, so the product is from 0 to a row's length"
 )]
-pub(crate) fn wanted(rate: f64, maskable: usize) -> usize {
+pub fn wanted(rate: f64, maskable: usize) -> usize {
     ((rate * maskable as f64).round() as usize).clamp(1, maskable.max(1))
 }
 

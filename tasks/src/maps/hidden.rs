@@ -10,9 +10,10 @@ use super::reader::Reader;
 use super::spelt::{Hidden, Spelt, cover};
 use super::tools::Tools;
 use crate::Error;
-use crate::downstream::lama::MASK;
 use crate::token::encode::{Case, Vocabulary};
 
+/// The mask token as texts of benchmarks have it, in place of a word.
+pub const MASK: &str = "[MASK]";
 /// What stands for a hidden word of letters or digits while a text is looked through: a letter that no lexicon has.
 const WORD: &str = "\u{a66e}";
 /// The same for any other word: a punctuation mark that none has.

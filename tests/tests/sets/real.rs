@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use downstream::set::format::Format;
+use downstream::set::{Item, Label};
 use engraft_tests::skipped;
-use tasks::downstream::set::format::Format;
-use tasks::downstream::set::{Item, Label};
 
 /// A folder of `ENGRAFT_DATA`, if it is there.
 #[allow(clippy::disallowed_methods, reason = "tests take the place of real data from the environment")]
@@ -23,7 +23,7 @@ fn items(format: &str, file: &Path) -> Vec<Item> {
     let format: Format = serde_json::from_str(format).unwrap();
     let mut items = vec![];
     let steps = format.set().read(file, &mut |item| items.push(item)).unwrap();
-    assert!(steps.iter().all(tasks::downstream::funnel::Step::adds_up), "{steps:?}");
+    assert!(steps.iter().all(downstream::funnel::Step::adds_up), "{steps:?}");
     items
 }
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use base::rng::RngKey;
+use downstream::encode::Texts;
 use kg::table::{EntityId, Graph, TermKind, read};
 use model::output::Identity;
 use serde::Serialize;
-use tasks::downstream::encode::Texts;
 use tasks::shard::index::Source;
 use tasks::token::encode::Vocabulary;
 use text::ner::of_graph::each_name;

@@ -1,8 +1,8 @@
 //! Batches of pairs of names, and of triples beside them.
 
 use base::rng::RngKey;
+use downstream::encode::{Frame, Framed};
 use model::output::{Batch, Targets};
-use tasks::downstream::encode::{Frame, Framed};
 
 use super::facts::{Fact, Facts};
 use super::names::Names;

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use base::rng::RngKey;
+use downstream::capr::candidates::{self, candidates_until};
+use downstream::capr::part::{Part, Parts, Shares};
+use downstream::capr::schema::Index;
+use downstream::capr::{Collection, apart, cdv, medquad, wikisection, write};
+use downstream::funnel::Step;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tasks::downstream::capr::candidates::{self, candidates_until};
-use tasks::downstream::capr::part::{Part, Parts, Shares};
-use tasks::downstream::capr::schema::Index;
-use tasks::downstream::capr::{Collection, apart, cdv, medquad, wikisection, write};
-use tasks::downstream::funnel::Step;
 
 use super::super::folder;
 use super::super::location::{Location, Place, Places};

@@ -1,7 +1,7 @@
 //! What the examples of a benchmark are, as facts.
 
+use downstream::example::schema::Index;
 use serde_json::json;
-use tasks::downstream::example::schema::Index;
 
 use crate::engine::context::Context;
 

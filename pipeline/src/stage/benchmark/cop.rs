@@ -1,13 +1,13 @@
 //! Outcomes predicted from admission notes of MIMIC-III: where its tables lie and who is for what.
 
 use base::rng::RngKey;
+use downstream::cop::benchmark::{Held, examples};
+use downstream::cop::sample::Outcome;
+use downstream::cop::split::{self, Split};
+use downstream::cop::{Files, Variant, read_until};
+use downstream::example::schema::Licence;
+use downstream::example::{Examples, Part, write};
 use serde::{Deserialize, Serialize};
-use tasks::downstream::cop::benchmark::{Held, examples};
-use tasks::downstream::cop::sample::Outcome;
-use tasks::downstream::cop::split::{self, Split};
-use tasks::downstream::cop::{Files, Variant, read_until};
-use tasks::downstream::example::schema::Licence;
-use tasks::downstream::example::{Examples, Part, write};
 
 use super::super::location::{Location, Place, Places};
 use super::classes;

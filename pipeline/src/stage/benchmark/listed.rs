@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use anyhow::Context as _;
+use downstream::example::Part;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tasks::downstream::example::Part;
 
 use super::super::location::{Location, Place, Places};
 use crate::engine::context::Context;

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use base::whole::write_whole;
+use downstream::example::schema::Licence;
+use downstream::example::{Measure, Part, write};
+use downstream::funnel::Step;
+use downstream::set::Item;
+use downstream::set::assemble::{Drawn, Plan, assemble};
+use downstream::set::format::Format;
+use downstream::set::glue::{Task, Unlabelled};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tasks::downstream::example::schema::Licence;
-use tasks::downstream::example::{Measure, Part, write};
-use tasks::downstream::funnel::Step;
-use tasks::downstream::set::Item;
-use tasks::downstream::set::assemble::{Drawn, Plan, assemble};
-use tasks::downstream::set::format::Format;
-use tasks::downstream::set::glue::{Task, Unlabelled};
 
 use super::super::folder;
 use super::super::location::{Location, Place, Places};

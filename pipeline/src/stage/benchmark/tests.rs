@@ -8,10 +8,10 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use base::cancel::CancelToken;
+use downstream::capr::part::Part as Of;
+use downstream::example::Part;
+use downstream::example::schema::Licence;
 use kg::canon::fold::bare;
-use tasks::downstream::capr::part::Part as Of;
-use tasks::downstream::example::Part;
-use tasks::downstream::example::schema::Licence;
 
 use super::super::remote::Remotes;
 use super::super::world::World;

@@ -6,11 +6,11 @@ use std::path::Path;
 use anyhow::Context as _;
 use base::whole::write_whole;
 use batch::rows::Rows;
+use downstream::example::Part;
 use model::eval::cosine::{dot, unit};
 use model::output::{Batch, Output, Targets};
 use model::predict::Predictor;
 use serde::Serialize;
-use tasks::downstream::example::Part;
 
 use super::benchmark::{Benchmark, Score};
 use super::measure;

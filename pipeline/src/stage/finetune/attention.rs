@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use base::setting::InvalidSetting;
+use downstream::encode::Cut;
+use downstream::example::Kind;
 use model::attention::Sibling;
 use model::attention::kam::Settings as Kam;
 use model::attention::label::LabelAttention;
@@ -18,8 +20,6 @@ use model::output::Targets;
 use model::range::WEIGHT;
 use model::train::Trainer;
 use model::{Device, Tensor, checkpoint};
-use tasks::downstream::encode::Cut;
-use tasks::downstream::example::Kind;
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::Benchmark;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use base::rng::RngKey;
 use batch::rows::Rows;
+use downstream::encode::{Cuts, Framed};
+use downstream::example::Part;
 use model::output::{Batch, Output, Targets};
 use serde::{Deserialize, Serialize};
-use tasks::downstream::encode::{Cuts, Framed};
-use tasks::downstream::example::Part;
 
 use crate::bundle::task_file::{Asked, Spans};
 

@@ -6,14 +6,14 @@ mod spans;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use downstream::encode::{Cut, Frame};
+use downstream::tagging::Subwords;
 use model::encoder::pool::Pooling;
 use model::optim::adamw::AdamWConfig;
 use model::optim::bert;
 use model::optim::schedule::Decay;
 use model::range::{DROPOUT, RATE, WARM_UP};
 use serde::{Deserialize, Serialize};
-use tasks::downstream::encode::{Cut, Frame};
-use tasks::downstream::tagging::Subwords;
 use tasks::token::encode::Vocabulary;
 
 use super::begin::From;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::Context as _;
+use downstream::cop::Variant;
+use downstream::cop::weight;
+use downstream::encode::{Frame, Framed, Texts};
+use downstream::example::{Answer, Example, Examples, Kind, Part};
 use model::output::{Batch, Decoder, Group, Output, RankLoss, Targets};
 use serde_json::json;
-use tasks::downstream::cop::Variant;
-use tasks::downstream::cop::weight;
-use tasks::downstream::encode::{Frame, Framed, Texts};
-use tasks::downstream::example::{Answer, Example, Examples, Kind, Part};
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};

@@ -1,7 +1,7 @@
 //! What is known of the words of texts that are put together by a benchmark: the pairs of a ranking, rows of tagged words, texts with masked words, and questions beside passages.
 
 use batch::maps::expand::Map;
-use tasks::downstream::encode::Framed;
+use downstream::encode::Framed;
 use tasks::maps::generators::Limits;
 use tasks::maps::tools::Tools;
 use tasks::token::encode::{Case, Vocabulary};

@@ -6,11 +6,11 @@ use std::ops::Range;
 
 use base::rng::RngKey;
 use batch::maps::sample::Sample;
+use downstream::encode::{Frame, Framed};
+use downstream::example::{Examples, Part};
+use downstream::masking::{self, Asked as Masked};
 use model::output::{Batch, Decoder, Output, Targets};
 use serde_json::json;
-use tasks::downstream::encode::{Frame, Framed};
-use tasks::downstream::example::{Examples, Part};
-use tasks::downstream::masking::{self, Asked as Masked};
 use tasks::maps::generators::Limits;
 use tasks::maps::spelt::{Hidden, Spelt};
 use tasks::maps::tools::Tools;

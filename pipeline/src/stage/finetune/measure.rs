@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
+use downstream::example::{Answer, Examples, Kind, Measure};
 use model::eval::entity::{Rules, Tags};
 use model::eval::f1::{Confusion, Counts, macro_f1};
 use model::eval::retrieval::{self, Query};
 use model::eval::{auroc, correlation};
-use tasks::downstream::example::{Answer, Examples, Kind, Measure};
 
 use super::benchmark::Score;
 use super::quirks::AbsentClasses;

@@ -1,6 +1,6 @@
 //! The card of a fine-tuned model: its benchmarks and their licences, its settings, its scores.
 
-use tasks::downstream::example::schema::Licence;
+use downstream::example::schema::Licence;
 
 use super::attention::Attending;
 use super::benchmark::{Benchmark, Score};

@@ -7,12 +7,12 @@ use std::ops::Range;
 
 use base::rng::RngKey;
 use batch::rows::Rows;
+use downstream::encode::{Frame, Framed};
+use downstream::example::passages::Passages;
+use downstream::example::{Answer, Example, Examples, Measure, Part};
 use model::eval::answer;
 use model::output::{Batch, Output, Targets};
 use serde_json::json;
-use tasks::downstream::encode::{Frame, Framed};
-use tasks::downstream::example::passages::Passages;
-use tasks::downstream::example::{Answer, Example, Examples, Measure, Part};
 
 use super::answers::TOKENS;
 use super::benchmark::{Ask, Benchmark, Score, only};

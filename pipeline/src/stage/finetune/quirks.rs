@@ -1,12 +1,12 @@
 //! How a fine-tuning does what a reference code does where that is other than its paper says.
 
+use downstream::encode::Framed;
+use downstream::example::Part;
+use downstream::tagging::Subwords;
+use downstream::token_classes::{Classing, Others, is_default};
+use downstream::turns::Order;
 use model::output::OutputDropout;
 use serde::{Deserialize, Serialize};
-use tasks::downstream::encode::Framed;
-use tasks::downstream::example::Part;
-use tasks::downstream::tagging::Subwords;
-use tasks::downstream::token_classes::{Classing, Others, is_default};
-use tasks::downstream::turns::Order;
 
 /// Where it stands in a config.
 const KEY: &str = "finetune.quirks";

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use base::rng::RngKey;
+use downstream::capr::PassageId;
+use downstream::capr::part::Part as Held;
+use downstream::capr::read::Folder;
+use downstream::capr::training::Trainer;
+use downstream::capr::{Collection, QueryId, Wording};
+use downstream::encode::{Frame, Framed, Texts as Encoded};
+use downstream::example::Part;
 use model::eval::retrieval::{self, Query};
 use model::output::{Anchor, Batch, Group, Output, Targets};
 use serde_json::json;
-use tasks::downstream::capr::PassageId;
-use tasks::downstream::capr::part::Part as Held;
-use tasks::downstream::capr::read::Folder;
-use tasks::downstream::capr::training::Trainer;
-use tasks::downstream::capr::{Collection, QueryId, Wording};
-use tasks::downstream::encode::{Frame, Framed, Texts as Encoded};
-use tasks::downstream::example::Part;
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};

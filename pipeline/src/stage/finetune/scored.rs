@@ -2,9 +2,9 @@
 
 use anyhow::Context as _;
 use base::whole::write_whole;
+use downstream::example::Part;
 use model::head::mask::Mask;
 use model::predict::Predictor;
-use tasks::downstream::example::Part;
 
 use super::{SAID, SCORES, Scores, Tried, answers, facts, scores, together};
 use crate::bundle::task_file::TaskFile;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use base::rng::RngKey;
+use downstream::turns::{Mixed, Shown};
 use model::Device;
 use model::attention::Chosen;
 use model::encoder::config::Config;
@@ -17,7 +18,6 @@ use model::train::patience::{Measured, Patience};
 use model::train::{self, Setup, Trainer};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tasks::downstream::turns::{Mixed, Shown};
 use tasks::stream::schedule::Schedule as TaskOrder;
 
 use super::Tried;

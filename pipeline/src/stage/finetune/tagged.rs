@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use anyhow::Context as _;
+use downstream::encode::{Frame, Framed};
+use downstream::example::{Answer, Examples, Part};
+use downstream::tagging::{Places, Subwords, WordTexts, joined};
+use downstream::token_classes::{Other, TokenClasses};
+use downstream::words::behind_outside;
 use model::output::{Batch, Output, Targets};
 use serde_json::json;
-use tasks::downstream::encode::{Frame, Framed};
-use tasks::downstream::example::{Answer, Examples, Part};
-use tasks::downstream::tagging::{Places, Subwords, WordTexts, joined};
-use tasks::downstream::token_classes::{Other, TokenClasses};
-use tasks::downstream::words::behind_outside;
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, only};

@@ -6,11 +6,11 @@ use std::path::Path;
 use anyhow::Context as _;
 use base::whole::write_whole;
 use batch::task::Task as ShardTask;
+use downstream::example::Part;
 use model::optim::chosen::ReferenceCode;
 use model::predict::Predictor;
 use model::range::{POSITIVE_WEIGHT, TEMPERATURE};
 use serde::{Deserialize, Serialize};
-use tasks::downstream::example::Part;
 use tasks::stream::schedule::Schedule;
 
 use super::benchmark::Benchmark;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use tasks::downstream::example::{Example, Examples, Kind};
+use downstream::example::{Example, Examples, Kind};
 use tasks::token::encode::Case;
 
 use super::attention::Attending;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
+use downstream::example::Kind;
 use model::device::Recompute;
-use tasks::downstream::example::Kind;
 
 use super::Row;
 use super::around::{Around, stage_name, submission};

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
+use downstream::example::Part;
 use model::head::importance::{AcrossLayers, Importance, Method, WithinLayer};
 use model::head::mask::Mask;
 use model::predict::Predictor;
 use serde::{Deserialize, Serialize};
-use tasks::downstream::example::Part;
 
 use super::Row;
 use super::best::Candidates;

@@ -1,10 +1,10 @@
 //! Stages `mask-hard` and `mask-soft`: which heads of the best model of row `base` are vacant.
 
 use base::whole::write_whole;
+use downstream::example::Part;
 use model::head::search::{self, Kind, Selection, StepRule};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tasks::downstream::example::Part;
 
 use super::importance::{Measuring, Subject, shape};
 use crate::config::range::inside;

@@ -1,9 +1,9 @@
 //! Stages `pruned-BENCHMARK-SEED`: a fine-tuned model of row `base` without its vacant heads. Nothing is trained.
 
 use base::whole::write_whole;
+use downstream::example::Part;
 use model::head::mask::Mask;
 use model::predict::Predictor;
-use tasks::downstream::example::Part;
 
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;

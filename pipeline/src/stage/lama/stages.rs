@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tasks::downstream::example::Kind;
+use downstream::example::Kind;
 use tasks::token::encode::Case;
 
 use super::{Asking, Which};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use base::visible::markdown;
+use downstream::lama::Corpus;
 use serde::Serialize;
 use serde_json::json;
-use tasks::downstream::lama::Corpus;
 
 /// What is counted of some facts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]

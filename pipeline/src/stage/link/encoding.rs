@@ -1,9 +1,9 @@
 //! The vectors of names and mentions, and which names are nearest.
 
+use downstream::encode::{Cut, Frame, Framed, Texts};
 use model::encoder::pool::Pooling;
 use model::eval::cosine;
 use model::predict::Predictor;
-use tasks::downstream::encode::{Cut, Frame, Framed, Texts};
 use tasks::token::encode::Vocabulary;
 
 use super::nearest::{Found, Names, Nearest};

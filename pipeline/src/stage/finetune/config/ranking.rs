@@ -1,9 +1,9 @@
 //! How passages are ranked for a query.
 
+use downstream::capr::Wording;
 use model::output::RankLoss;
 use model::range::POSITIVE_WEIGHT;
 use serde::{Deserialize, Serialize};
-use tasks::downstream::capr::Wording;
 
 use crate::config::range::{MANY, number, whole};
 

@@ -1,6 +1,6 @@
 //! Rows, targets and scores of sentences as the reference codes have them.
 
-use tasks::downstream::example::{Example, Kind, Measure, Tagged};
+use downstream::example::{Example, Kind, Measure, Tagged};
 use tasks::token::encode::Case;
 
 use super::*;
