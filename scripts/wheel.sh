@@ -30,6 +30,7 @@ began=$(times_of)
 seconds=$((($(times_of) - began) / $(getconf CLK_TCK)))
 wheel=$(echo "$work"/*.whl)
 bytes=$(stat -c %s "$wheel")
+echo "built: $bytes bytes, $seconds seconds of the processor" >&2
 [ "$bytes" -le 10000000 ] || { echo "the wheel has $bytes bytes, expected at most 10,000,000" >&2; exit 1; }
 crates=$(cargo tree --locked -p engraft-py -e normal --prefix none)
 if grep -E '^(polars|candle)' <<< "$crates"; then
@@ -58,6 +59,7 @@ try_with() { # PYTHON
 for python in "${pythons[@]}"; do
   try_with "$python"
 done
+scripts/stubs.sh "$work/bare/bin/python"
 if [ -n "${ENGRAFT_TORCH:-}" ]; then
   "$work/bare/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --target "$work/alone" "$wheel"
   PYTHONPATH=$work/alone OMP_NUM_THREADS=1 "$ENGRAFT_TORCH" -W ignore tests/python/torch_stream.py "$work/out"

@@ -9,6 +9,8 @@
 pyarrow, polars, DuckDB and whatever else speaks Arrow. `engraft.load` asks models.
 """
 
+from typing import Any
+
 from ._engraft import Batches, Maps, Negatives, Stream, Tagger, Tokenizer, __version__, triples, word_counts
 from ._kernels import maps, negatives, tag, tokenize
 from ._model import Model, load
@@ -32,7 +34,7 @@ __all__ = [
 ]
 
 
-def _restored(kind, path, settings, state, turns):
+def _restored(kind: type[Stream], path: str, settings: dict[str, Any], state: dict[str, Any], turns: tuple[int, int, int]) -> Stream:
     """A stream as it was pickled."""
     stream = kind(path, **settings)
     stream.load_state_dict(state)

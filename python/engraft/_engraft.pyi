@@ -1,31 +1,12 @@
-from collections.abc import Sequence
-from os import PathLike
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self, Unpack, final
 
-import numpy as np
+from ._types import AnyPath, Batch, Case, MapsSettings, NegativesSettings, Offsets, Schedule, Table, TaggerSettings, Texts
 
-Schedule = Literal["kimera", "merged", "proportional"] | dict[str, float] | dict[str, str]
-Batch = dict[str, np.ndarray]
-"""`input_ids`, `attention_mask` and `token_type_ids` are int32 `[rows, width]`; `labels` are int64, one for each position (-100: not asked)
-or one class for each sample. Packed rows also have `position_ids` and `segment_ids`, int32 `[rows, width]`, and `samples`, int64
-`[samples, 3]`: row, first position and length of each."""
-
-class ArrowStream(Protocol):
-    """A column or table of pyarrow, polars, DuckDB or another library that speaks the Arrow PyCapsule Interface."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-
-class ArrowArray(Protocol):
-    """The same for what is one array or one batch."""
-
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
-
-Texts = Sequence[str | None] | ArrowStream | ArrowArray
-"""A list or tuple of strings, a column of them (string, large_string, string_view or a dictionary of these; chunked, sliced, with nulls), or a table, of which
-`column` names the column that has the texts, unless it is the only one."""
+__all__ = ["Batches", "Maps", "Negatives", "Stream", "Tagger", "Tokenizer", "__version__", "triples", "word_counts"]
 
 __version__: str
 
+@final
 class Batches:
     """Record batches in Arrow's memory, which other libraries read in place, any number of times: `pyarrow.table(batches)`,
     `pyarrow.RecordBatchReader.from_stream(batches)`, `polars.DataFrame(batches)`, `duckdb.sql("from batches")`. No column is unsigned."""
@@ -41,9 +22,7 @@ class Batches:
     def report(self) -> dict[str, Any] | None:
         """What became of the input; None where all of it was taken."""
 
-def word_counts(
-    texts: Texts, *, case: Literal["uncased", "cased"] = "uncased", column: str | None = None
-) -> Batches:
+def word_counts(texts: Texts, *, case: Case = "uncased", column: str | None = None) -> Batches:
     """How often each word occurs: `word` (string) and `occurrences` (int64), the most frequent first. Counts are additive: those of parts, summed by
     word, are those of the whole.
 
@@ -64,18 +43,17 @@ def triples(
     >>> engraft.triples({"hsdn": {"path": "a.tsv"}, "rotmensch": {"path": "b.csv"}}, canon={"self_loops": "keep"})
     """
 
+@final
 class Tokenizer:
     """A vocabulary that turns texts into token ids, as shards are encoded: `vocab.txt`, `tokenizer.json`, or a folder that has one."""
 
-    def __init__(
-        self, vocabulary: str | PathLike[str], *, case: Literal["uncased", "cased"] | None = None
-    ) -> None: ...
+    def __new__(cls, vocabulary: AnyPath, *, case: Case | None = None) -> Self: ...
     def encode(
         self,
         texts: Texts,
         *,
         max_tokens: int | None = None,
-        offsets: Literal["characters", "bytes", "both"] | None = "characters",
+        offsets: Offsets | None = "characters",
         column: str | None = None,
         first_row: int = 0,
     ) -> Batches:
@@ -89,30 +67,12 @@ class Tokenizer:
     def special(self) -> list[int]:
         """Ids of the special tokens: padding, unknown, [CLS], [SEP], [MASK]."""
 
+@final
 class Tagger:
     """The names of a graph's entities, which `tag` finds in texts. `triples` is the folder of the stage `triples`; arguments are those of `[tag]` of a
     config, filters of `tag.dictionary` by themselves."""
 
-    def __init__(
-        self,
-        triples: str | PathLike[str],
-        *,
-        min_letters: int = 3,
-        max_words: int = 12,
-        numbers: Literal["keep", "drop"] = "drop",
-        stop_words: Literal["english", "none"] = "english",
-        common_words: Sequence[str] = ...,
-        ambiguous: Literal["keep"] | dict[Literal["drop", "first"], int] = "keep",
-        types: Literal["all"] | dict[Literal["only", "all_but"], list[str]] = "all",
-        plurals: Literal["as_written", "both"] = "both",
-        inverted: Literal["as_written", "both"] = "both",
-        possessives: Literal["keep", "drop"] = "drop",
-        upper_case: int = 4,
-        near: dict[Literal["threshold", "min_letters", "max_words"], float] | None = None,
-        abbreviations: Literal["defined", "plain"] = "defined",
-        candidates: int = 10,
-        context: Literal["english", "none"] | str | PathLike[str] = "english",
-    ) -> None: ...
+    def __new__(cls, triples: AnyPath, **settings: Unpack[TaggerSettings]) -> Self: ...
     def tag(self, texts: Texts, *, column: str | None = None, first_row: int = 0) -> Batches:
         """The mentions, in order and without overlaps: `row` (int64), `mention` (int32, from 0 in each text), `candidate` (int32, 0 for the most likely entity),
         `start` and `end` (int32, characters), `byte_start` and `byte_end` (int32), `text`, `how`, `entity` (key), `name`, `types` (list of struct of `code`
@@ -124,58 +84,46 @@ class Tagger:
     def report(self) -> dict[str, Any]:
         """What became of the graph's terms, and why some are not looked for."""
 
+@final
 class Maps:
     """Makes the samples that the stage `maps` makes: token ids, their words, and which words are a mention, a phrase, or related. `triples`, `counts` and `pmi`
     are the folders of these stages, as far as the settings need them; settings are those of `maps` of a config."""
 
-    def __init__(
-        self,
-        vocabulary: str | PathLike[str],
-        triples: str | PathLike[str] | None = None,
-        counts: str | PathLike[str] | None = None,
-        pmi: str | PathLike[str] | None = None,
+    def __new__(
+        cls,
+        vocabulary: AnyPath,
+        triples: AnyPath | None = None,
+        counts: AnyPath | None = None,
+        pmi: AnyPath | None = None,
         *,
-        case: Literal["uncased", "cased"] | None = None,
-        unit: Literal["sentence", "document"] = "sentence",
-        limits: dict[Literal["tokens", "terms", "auxiliary"], int] = ...,
-        entities: Literal["none"] | dict[Literal["dictionary"], dict[str, Any]] = ...,
-        phrases: Literal["none"] | dict[Literal["neighbours"], dict[str, Any]] = ...,
-        terms: Literal["none", "relevance"] = "relevance",
-        graph: Literal["none", "adjacent"] = "none",
-    ) -> None: ...
+        case: Case | None = None,
+        **settings: Unpack[MapsSettings],
+    ) -> Self: ...
     def make(self, texts: Texts, *, column: str | None = None, first_row: int = 0) -> Batches:
         """A row for each sentence, or text, that has a word: `row` (int64, the text), `chunk` (int64, from 0 in each text), `real`, `auxiliary` (int32), `cut` (int64),
         and lists: `input_ids` (int32), `token_type_ids` (int8), `words`, `entities`, `phrases`, `types`, `term_first`, `term_second` (int32), `relevance`
         (float32), `graph_first`, `graph_second` (int32). docs/formats.md has what they mean."""
 
+@final
 class Negatives:
     """Draws negatives of triples, none of which a triple of the graph in the folder `triples` states."""
 
-    def __init__(
-        self,
-        triples: str | PathLike[str],
-        *,
-        per: int = 1,
-        seed: int = 0,
-        sampler: Literal["uniform", "bernoulli", "typed_by_type", "typed_by_range"] = "uniform",
-        slots: Sequence[Literal["subject", "relation", "object"]] = ("subject", "relation", "object"),
-        same: Literal["ids", "texts"] = "texts",
-        max_draws: int = 1000,
-    ) -> None: ...
-    def draw(self, rows: ArrowStream | ArrowArray, *, epoch: int = 0, first_row: int = 0) -> Batches:
+    def __new__(cls, triples: AnyPath, *, per: int = 1, seed: int = 0, **settings: Unpack[NegativesSettings]) -> Self: ...
+    def draw(self, rows: Table, *, epoch: int = 0, first_row: int = 0) -> Batches:
         """`per` negatives of each row of a table with `subject`, `relation` and `object`, keys or ids: `row` (int64), the three as keys, their names
         (`subject_text` ...), and which was `replaced`. A function of the triple, the seed, the row's number and the epoch."""
 
 class Stream:
-    """The batches of each step of a shard folder, in an order that is a function of the shards, the settings and the seed alone."""
+    """The batches of each step of a shard folder, in an order that is a function of the shards, the settings and the seed alone.
+    A batch has 32 items where neither `items` nor `tokens` is given; the two do not go together."""
 
-    def __init__(
-        self,
-        path: str | PathLike[str],
+    def __new__(
+        cls,
+        path: AnyPath,
         *,
         part: Literal["train", "valid", "test"] = "train",
         schedule: Schedule = "kimera",
-        items: int | None = 32,
+        items: int | None = ...,
         pool: int | None = None,
         tokens: int | None = None,
         window: int | None = 16,
@@ -184,12 +132,12 @@ class Stream:
         rank: int = 0,
         world_size: int = 1,
         negatives: Literal["fresh", "stored"] | None = None,
-        graph: str | PathLike[str] | None = None,
+        graph: AnyPath | None = None,
         windows_ahead: int = 1,
         threads: int = 1,
         steps_ahead: int = 2,
-        cache: str | PathLike[str] | None = None,
-    ) -> None: ...
+        cache: AnyPath | None = None,
+    ) -> Self: ...
     def __iter__(self) -> Self:
         """The stream itself, which goes on where it stands."""
     def __next__(self) -> dict[str, Batch]:

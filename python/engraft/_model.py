@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from ._program import program
 
@@ -17,7 +18,7 @@ Pooling = Literal["cls", "mean", "max", "learned_pooler"]
 class Model:
     """A model's folder. `engraft.load` opens one."""
 
-    def __init__(self, folder: str | os.PathLike[str], options: Sequence[str] = ()):
+    def __init__(self, folder: str | os.PathLike[str], options: Sequence[str] = ()) -> None:
         self.folder = os.fspath(folder)
         self.options = tuple(options)
         if not os.path.isfile(os.path.join(self.folder, "config.json")):
@@ -60,7 +61,7 @@ class Model:
         *,
         pooling: Pooling = "cls",
         max_tokens: int | None = None,
-    ) -> np.ndarray:
+    ) -> npt.NDArray[np.float32]:
         """The vectors of texts, float32 `[texts, width]`, or `[width]` of one text, as `engraft encode` gives them."""
         told = ["--pooling", pooling]
         told += ["--max-tokens", str(max_tokens)] if max_tokens is not None else []
@@ -95,6 +96,6 @@ class Model:
 
 
 def load(folder: str | os.PathLike[str], options: Sequence[str] = ()) -> Model:
-    """A fine-tuned model, or any checkpoint of BERT or RoBERTa, to be asked (`predict`, `encode`). Needs the program `engraft` (`pip install engraft[cli]`).
+    """A fine-tuned model, or any checkpoint of BERT or RoBERTa, to be asked (`predict`, `encode`). Needs the program `engraft` (the wheel engraft-cli, or ENGRAFT_BIN).
     `options` are further ones of its command line: a model with knowledge-assisted attention needs `["--config", ..., "--data", ..., "--out", ...]`."""
     return Model(folder, options)

@@ -1,4 +1,4 @@
-"""Where the program `engraft` is: what `pip install engraft[cli]` brings, or another one."""
+"""Where the program `engraft` is: what the wheel engraft-cli brings, or another one."""
 
 import functools
 import os
@@ -23,7 +23,7 @@ def found() -> str:
     own = os.path.join(sysconfig.get_path("scripts"), "engraft")
     path = own if os.access(own, os.X_OK) else shutil.which("engraft")
     if path is None:
-        raise FileNotFoundError(f"the program engraft is not here: pip install 'engraft[cli]', or let {VARIABLE} name it")
+        raise FileNotFoundError(f"the program engraft is not here: install the wheel engraft_cli of the same release (scripts/release.sh makes it), or let {VARIABLE} name it")
     return path
 
 

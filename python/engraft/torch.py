@@ -11,23 +11,29 @@ lock: `num_workers=0` is the fastest unless the step is worked on in Python.
 """
 
 import os
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 import engraft
 
+from ._types import AnyPath, Batch, StreamSettings
+
+if TYPE_CHECKING:
+    from torch.utils.data._utils.worker import WorkerInfo
+
 __all__ = ["Stream"]
 
 
-def _rank():
+def _rank() -> tuple[int, int]:
     """This process among those that train together: as `torch.distributed` has it, else by the variables of `torchrun`."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 
 
-def _tensors(step):
+def _tensors(step: dict[str, Batch]) -> dict[str, dict[str, torch.Tensor]]:
     """The same numbers in the same memory."""
     return {task: {name: torch.from_numpy(of) for name, of in batch.items()} for task, batch in step.items()}
 
@@ -41,15 +47,15 @@ class _Loops:
 
     MOST = 1024
 
-    def __init__(self):
+    def __init__(self) -> None:
         # The mark of the present set of processes, the epoch that its first loop shows, and for each worker the epochs behind it.
-        self._numbers = torch.zeros(2 + self.MOST, dtype=torch.int64).share_memory_()
-        self._mark = None
+        self._numbers: torch.Tensor = torch.zeros(2 + self.MOST, dtype=torch.int64).share_memory_()
+        self._mark: int | None = None
 
-    def _behind(self, workers=MOST):
+    def _behind(self, workers: int = MOST) -> torch.Tensor:
         return self._numbers[2 : 2 + workers]
 
-    def place(self, epoch, info=None):
+    def place(self, epoch: int, info: "WorkerInfo | None" = None) -> None:
         """The next loop shows `epoch`; a worker says so for itself."""
         if info:
             self._behind()[info.num_workers :] = epoch
@@ -58,7 +64,7 @@ class _Loops:
             self._behind().fill_(epoch)
             self._numbers[0] = -1
 
-    def begin(self, info):
+    def begin(self, info: "WorkerInfo | None") -> int:
         """The epoch of a loop that begins."""
         if info is None:
             return int(self._behind().min())
@@ -76,21 +82,21 @@ class _Loops:
         self._behind()[info.id] = epoch
         return epoch
 
-    def end(self, info, epoch):
+    def end(self, info: "WorkerInfo | None", epoch: int) -> None:
         """All steps of `epoch` are behind this worker."""
         if info is None:
             self.place(epoch + 1)
         else:
             self._end(info, epoch + 1)
 
-    def _end(self, info, behind):
+    def _end(self, info: "WorkerInfo", behind: int) -> None:
         self._behind()[info.id] = behind
         if int(self._behind(info.num_workers).min()) == behind:
             self._behind().fill_(behind)
             self._numbers[0] = -1
 
 
-class Stream(IterableDataset):
+class Stream(IterableDataset[dict[str, dict[str, torch.Tensor]]]):
     """`engraft.Stream` whose steps are dictionaries of tensors, by task.
 
     A loop gives the steps of one epoch. The first begins at epoch 0 or where a state was loaded, each other one at the beginning of the next
@@ -101,7 +107,7 @@ class Stream(IterableDataset):
     WORLD_SIZE, unless they are given.
     """
 
-    def __init__(self, path, *, rank=None, world_size=None, **settings):
+    def __init__(self, path: AnyPath, *, rank: int | None = None, world_size: int | None = None, **settings: Unpack[StreamSettings]) -> None:
         if rank is None and world_size is None:
             rank, world_size = _rank()
         elif rank is None or world_size is None:
@@ -114,10 +120,10 @@ class Stream(IterableDataset):
         self._loaded, self._within = False, False
         self._loops = _Loops()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.stream)
 
-    def __iter__(self):
+    def __iter__(self) -> Self:
         info = get_worker_info()
         epoch = self._loops.begin(info)
         if self._loaded and self._epoch == epoch and self.stream.epoch == epoch:
@@ -130,7 +136,7 @@ class Stream(IterableDataset):
         self.stream.take_turns(worker, workers, self._begin)
         return self
 
-    def __next__(self):
+    def __next__(self) -> dict[str, dict[str, torch.Tensor]]:
         self._loaded = False
         if self.stream.epoch == self._epoch:
             for step in self.stream:
@@ -140,17 +146,17 @@ class Stream(IterableDataset):
         self._loops.end(get_worker_info(), self._epoch)
         raise StopIteration
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         """Goes to the beginning of an epoch, which the next loop shows."""
         self.stream.seek(epoch)
         self._epoch, self._loaded, self._within = epoch, False, False
         self._loops.place(epoch)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Where the stream stands, the same on all ranks. What stands under `stream` is engraft's own state (`engraft.Stream.state_dict`)."""
         return {"stream": self.stream.state_dict(), "epoch": self._epoch, "begin": self._begin}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes to where a state was taken, on this or another number of ranks and of workers: that of a stream, or that of a
         `StatefulDataLoader` over one. The next loop goes on from there."""
         state, more = _state_of(state)
@@ -166,7 +172,7 @@ class Stream(IterableDataset):
         self._loops.place(max(self._epoch, self.stream.epoch), info)
 
 
-def _state_of(state):
+def _state_of(state: dict[str, Any]) -> tuple[dict[str, Any], int]:
     """The state of the stream in what was given, and how many steps have been taken since."""
     if "version" in state:
         return {"stream": state}, 0

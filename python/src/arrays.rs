@@ -1,4 +1,4 @@
-//! Batches as dictionaries of NumPy arrays, which own the numbers that the stream made: nothing is copied.
+//! Batches as dictionaries of NumPy arrays, which own the numbers that the stream made: nothing is copied but classes, a number for each row, which become int64.
 
 use batch::{Batch, Place, Targets};
 use numpy::IntoPyArray;

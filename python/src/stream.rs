@@ -31,8 +31,8 @@ const GLANCE: Duration = Duration::from_millis(100);
 ///   part            "train", "valid" or "test"
 ///   schedule        "kimera" (each step has a batch of every task), "merged", "proportional", {"temperature": T},
 ///                   {"round_robin": "paper"} or {"round_robin": "reference"}
-///   items           triples, pairs of names or chunks of text in a batch, of all ranks together; 32
-///   pool            batches (of a token budget: items) that are sorted by length together; None: not sorted
+///   items           triples, pairs of names or chunks of text in a batch, of all ranks together; None: 32, unless `tokens` is given
+///   pool            batches (of a token budget: items) that are sorted by length together; None: not sorted, with `tokens` 4096
 ///   tokens          instead of items, the most tokens of a step, padding included
 ///   window          row groups that are shuffled together; 16. None: the order of the files
 ///   pack            put several samples into rows of so many positions; None: a row each
@@ -166,7 +166,7 @@ impl Stream {
     #[new]
     #[pyo3(
         signature = (path, **settings),
-        text_signature = "(path, *, part='train', schedule='kimera', items=32, pool=None, tokens=None, window=16, pack=None, seed=0, rank=0, world_size=1, negatives=None, graph=None, windows_ahead=1, threads=1, steps_ahead=2, cache=None)"
+        text_signature = "(path, *, part='train', schedule='kimera', items=None, pool=None, tokens=None, window=16, pack=None, seed=0, rank=0, world_size=1, negatives=None, graph=None, windows_ahead=1, threads=1, steps_ahead=2, cache=None)"
     )]
     fn new(py: Python<'_>, path: &Bound<'_, PyAny>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let given = match settings {

@@ -69,5 +69,5 @@ refused(RuntimeError, "is Python", lambda: model.predict(texts))
 del os.environ["ENGRAFT_BIN"]
 os.environ["PATH"] = "/nowhere"
 _program.program.cache_clear()
-refused(FileNotFoundError, "engraft[cli]", lambda: model.predict(texts))
+refused(FileNotFoundError, "the wheel engraft_cli", lambda: model.predict(texts))
 print(len(asked), "lines")

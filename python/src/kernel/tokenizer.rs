@@ -81,7 +81,10 @@ impl Tokenizer {
     /// A row for each text, in their order; a null text has null lists. `max_tokens` keeps the first so many of each text.
     ///
     /// Raises TypeError for what are no texts, ValueError for a text that cannot be encoded.
-    #[pyo3(signature = (texts, *, max_tokens=None, offsets=Some("characters"), column=None, first_row=0))]
+    #[pyo3(
+        signature = (texts, *, max_tokens=None, offsets=Some("characters"), column=None, first_row=0),
+        text_signature = "($self, texts, *, max_tokens=None, offsets='characters', column=None, first_row=0)"
+    )]
     fn encode(
         &self,
         py: Python<'_>,
