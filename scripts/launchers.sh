@@ -25,10 +25,13 @@ fi
 cd "$work"
 mkdir bin
 
-# The program as workers find it: the first that makes shards, and the first that makes maps of the second part, are killed when these are written.
+# The program as workers find it: the first that makes shards is killed at work, and the first that makes maps of the second part when these are written.
 cat > bin/engraft <<STUB
 #!/usr/bin/env bash
-case "\$1 \$2" in "run shards" | "run maps.part-0002") mkdir "\$WORK/killed-\$2" 2> /dev/null && export ENGRAFT_KILL_AT=\$2:synced ;; esac
+case "\$1 \$2" in
+  "run shards") mkdir "\$WORK/killed-\$2" 2> /dev/null && export ENGRAFT_KILL_AT=\$2:working ;;
+  "run maps.part-0002") mkdir "\$WORK/killed-\$2" 2> /dev/null && export ENGRAFT_KILL_AT=\$2:synced ;;
+esac
 exec "$engraft" "\$@"
 STUB
 # Slurm as far as slurm.sh knows it: tasks of an array in any order, at once; what they wait for is done when it returns.

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 /// Writes `contents` to `file` under a temporary name in the same folder, then fsync, rename, fsync of the folder.
 ///
@@ -118,8 +119,12 @@ pub fn exchange(new: &Path, place: &Path) -> Result<(), (PathBuf, io::Error)> {
     };
     if !place.exists() {
         fs::rename(new, place).map_err(at(place))?;
-    } else if renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE).is_err() {
-        return exchange_by_renames(new, place, &mut |_| ());
+    } else if let Err(refused) = renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE) {
+        // What a kernel or a file system without it says; anything else would befall the renames, too.
+        return match refused {
+            Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP => exchange_by_renames(new, place, &mut |_| ()),
+            refused => Err((place.to_owned(), refused.into())),
+        };
     }
     sync_folder(folder(place)).map_err(at(folder(place)))
 }

@@ -1,8 +1,8 @@
 """What `engraft.Stream` promises, on the shards of an output folder.
 
 Usage: stream.py OUT [EXPECTED]
-PYTHONPATH names the package, unless it is installed. EXPECTED has the input ids of the first steps, as Rust's own stream gives them: JSON, step
-by step and task by task.
+PYTHONPATH names the package, unless it is installed. EXPECTED has the input ids of the first steps, as Rust's own stream gives them: JSON, for
+arguments of many kinds, epoch by epoch, step by step and task by task.
 Ends with status 0 if every promise holds.
 """
 
@@ -74,11 +74,13 @@ def stored(task):
 def the_order_is_that_of_rust():
     if len(sys.argv) < 3:
         return
-    expected = json.loads(Path(sys.argv[2]).read_text())
-    found = stream()
-    for number, step in enumerate(expected):
-        batch = {task: of["input_ids"].tolist() for task, of in next(found).items()}
-        assert batch == step, f"step {number}"
+    for case in json.loads(Path(sys.argv[2]).read_text()):
+        found = stream(**case["how"])
+        for epoch, steps in enumerate(case["epochs"]):
+            found.seek(epoch)
+            for number, step in enumerate(steps):
+                batch = {task: of["input_ids"].tolist() for task, of in next(found).items()}
+                assert batch == step, f"{case['how']}, epoch {epoch}, step {number}"
 
 
 def an_epoch_shows_every_row_once():
@@ -152,8 +154,9 @@ def arrays_are_what_the_types_say_and_nothing_is_copied():
         samples = batch["samples"]
         assert batch["attention_mask"].sum() == samples[:, 2].sum() and len(samples) > len(batch["input_ids"])
         assert batch["labels"].dtype == np.int64
-    ids = next(stream())["subject"]["input_ids"]
-    assert np.from_dlpack(ids).ctypes.data == ids.ctypes.data and ids.flags.writeable and ids.flags.c_contiguous
+    for how in ({}, {"pack": 64}):
+        for array in (array for batch in next(stream(**how)).values() for array in batch.values()):
+            assert np.from_dlpack(array).ctypes.data == array.ctypes.data and array.flags.writeable and array.flags.c_contiguous
 
 
 def in_fork(holds):

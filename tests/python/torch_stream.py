@@ -6,6 +6,7 @@ PYTHONPATH names the package. Ends with status 0 if every promise holds.
 
 import json
 import multiprocessing
+import os
 import pickle
 import sys
 import tempfile
@@ -63,9 +64,25 @@ def tensors_are_the_arrays():
         for name, of in batch.items():
             assert torch.equal(step[task][name], torch.from_numpy(of))
     assert len(one) == len(arrays) and step["subject"]["labels"].dtype == torch.int64
-    ids = engraft.Stream(shards, **HOW)
-    array = next(ids)["object"]["input_ids"]
-    assert torch.from_numpy(array).data_ptr() == array.ctypes.data == torch.from_dlpack(array).data_ptr()
+    for array in (array for batch in next(engraft.Stream(shards, **HOW)).values() for array in batch.values()):
+        assert torch.from_numpy(array).data_ptr() == array.ctypes.data == torch.from_dlpack(array).data_ptr()
+
+
+def ranks_are_those_of_the_launcher():
+    """RANK and WORLD_SIZE, as torchrun sets them, where no process group tells."""
+    os.environ |= {"RANK": "1", "WORLD_SIZE": "3"}
+    try:
+        told = keys(stream())
+        assert told == keys(stream(rank=1, world_size=3)) and told != keys(stream(rank=0, world_size=3))
+    finally:
+        del os.environ["RANK"], os.environ["WORLD_SIZE"]
+    for alone in ({"rank": 1}, {"world_size": 3}):
+        try:
+            stream(**alone)
+        except TypeError as error:
+            assert "go together" in str(error), error
+        else:
+            raise AssertionError(alone)
 
 
 def every_loader_shows_every_epoch_in_order():
@@ -97,6 +114,20 @@ def every_state_goes_on_with_the_step_that_would_have_come():
         where = (workers, every, taken)
         assert keys(second) == expected[0][taken:], where
         assert keys(second) == expected[1], where
+
+
+def budgets_and_packed_rows_go_on_too():
+    for how in ({"items": None, "tokens": 2000}, {"pack": 96}, {"pool": 4}):
+        expected = epochs(1, **how)[0]
+        for workers in (0, 2):
+            first = loader(stream(**how), workers)
+            at = iter(first)
+            assert [key(next(at)) for _ in range(3)] == expected[:3], how
+            state = json.loads(json.dumps(first.state_dict()))
+            del at, first
+            second = loader(stream(**how), workers)
+            second.load_state_dict(state)
+            assert keys(second) == expected[3:], (how, workers)
 
 
 def states_before_the_first_step_and_of_persistent_workers():
@@ -285,8 +316,10 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     for check in (
         tensors_are_the_arrays,
+        ranks_are_those_of_the_launcher,
         every_loader_shows_every_epoch_in_order,
         every_state_goes_on_with_the_step_that_would_have_come,
+        budgets_and_packed_rows_go_on_too,
         states_before_the_first_step_and_of_persistent_workers,
         a_killed_worker_loses_nothing_that_was_shown,
         a_state_of_another_number_of_workers_is_refused_by_the_loader,

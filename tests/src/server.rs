@@ -1,4 +1,4 @@
-//! A web server on this machine that misbehaves on request, and takes objects as S3 does: on condition, if that is asked for.
+//! A web server on this machine that misbehaves on request, and takes and removes objects as S3, Google and Azure do: on condition, if that is asked for.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -50,7 +50,7 @@ pub enum Manner {
 /// A request as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// `GET`, `HEAD` or `PUT`.
+    /// `GET`, `HEAD`, `PUT` or `DELETE`.
     pub method: String,
     /// Path and query.
     pub target: String,
@@ -214,6 +214,10 @@ fn answer(stream: TcpStream, state: &Mutex<State>) -> io::Result<()> {
     if request.method == "PUT" {
         return take(&stream, state, request, body);
     }
+    if request.method == "DELETE" {
+        let removed = locked(state).things.remove(&request.target).is_some();
+        return plain(&stream, if removed { 204 } else { 404 });
+    }
     let (fault, thing) = {
         let mut state = locked(state);
         state.log.push(request.clone());
@@ -268,7 +272,8 @@ fn answer(stream: TcpStream, state: &Mutex<State>) -> io::Result<()> {
 /// Takes an object, unless the request is only for one that is not there.
 fn take(mut stream: &TcpStream, state: &Mutex<State>, request: Request, body: Vec<u8>) -> io::Result<()> {
     let tag = format!("\"{}\"", blake3::hash(&body).to_hex());
-    let only_new = request.headers.get("if-none-match").is_some_and(|tag| tag == "*");
+    let says = |name: &str, what: &str| request.headers.get(name).is_some_and(|said| said == what);
+    let only_new = says("if-none-match", "*") || says("x-goog-if-generation-match", "0");
     let gathered = locked(state).gathered.clone();
     if let Some((_, all)) = gathered.filter(|(prefix, _)| only_new && request.target.starts_with(prefix)) {
         all.wait();
@@ -279,10 +284,12 @@ fn take(mut stream: &TcpStream, state: &Mutex<State>, request: Request, body: Ve
         let thing = Thing { bytes: Arc::new(body), etag: Some(tag.clone()), manner: Manner::Full };
         held.things.insert(request.target.clone(), thing);
     }
+    // As Azure says it, or as the others do.
+    let status = if request.headers.contains_key("x-ms-version") { 409 } else { 412 };
     held.log.push(request);
     drop(held);
     match refused {
-        true => plain(stream, 412),
+        true => plain(stream, status),
         false => {
             write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\nETag: {tag}\r\nContent-Length: 0\r\n\r\n")
         }

@@ -44,7 +44,7 @@ fn exported_encoders_compute_what_engraft_encodes() {
     let mut made = Vec::new();
     let onnx = ["mean", "max", "cls", "learned_pooler"].map(|pooling| ("onnx", pooling));
     for (form, pooling) in
-        onnx.into_iter().chain(["mean", "max"].map(|pooling| ("sentence-transformers", pooling)))
+        onnx.into_iter().chain(["mean", "max", "cls"].map(|pooling| ("sentence-transformers", pooling)))
     {
         let said = folder.path().join(format!("{form}-{pooling}.said"));
         let encoded =
@@ -60,6 +60,17 @@ fn exported_encoders_compute_what_engraft_encodes() {
             "{listed}"
         );
         made.push((form, into, said));
+    }
+    let card = std::fs::read_to_string(folder.path().join("sentence-transformers-mean/README.md")).unwrap();
+    assert!(
+        card.contains("library_name: sentence-transformers") && card.contains("SentenceTransformer(FOLDER)")
+    );
+    assert!(!card.contains("AutoModel"), "{card}");
+    // As checkpoints, which are asked for the first token's state.
+    for form in ["transformers", "hub"] {
+        let into = folder.path().join(form);
+        export(&model, &["--to", form], &into).ok();
+        made.push(("transformers", into, folder.path().join("onnx-cls.said")));
     }
     compare(&asked, &made);
 }

@@ -11,13 +11,13 @@ use kg::source::triples::{
     Column, Columns, Fields, FirstLine, Layout, Names, Options, Quotes, Separator, Statements, TextColumns,
     TextLayout, Things, kg_bert,
 };
-use kg::source::{hsdn, kgx, obo as ontology, rotmensch};
+use kg::source::{Funnel, hsdn, kgx, obo as ontology, rotmensch};
 use kg::table::Builder;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::fuzz::targets::{file, seed, settle, settle_rows};
+use crate::fuzz::targets::{Asked, file, seed, settle, settle_rows};
 
 pub(crate) fn hsdn_seeds() -> Vec<Vec<Vec<u8>>> {
     vec![seed(&[
@@ -205,7 +205,42 @@ pub(crate) fn kgx_seeds() -> Vec<Vec<Vec<u8>>> {
     ])]
 }
 
+const KGX_NODES: &str = r#"{"id": "CHEBI:15365", "name": "Aspirin", "category": ["biolink:Drug"], "same_as": ["UMLS:C0004057"], "synonym": ["ASA", "x"], "xref": ["MESH:D000009"]}
+{"id": "MONDO:1", "name": "Dis\u0065ase", "category": "biolink:Disease", "odd": {"any": [1, null]}}
+{"id": "UMLS:C0018681", "name": "Headache", "same_as": ["MESH:D006261"]}
+"#;
+
+const KGX_EDGES: &str = r#"{"subject": "CHEBI:15365", "predicate": "biolink:treats", "object": "UMLS:C0018681", "score": 0.5, "primary_knowledge_source": "infores:one"}
+{"subject": "CHEBI:15365", "predicate": "RO:0001", "object": "MONDO:1", "negated": false}
+{"subject": "CHEBI:15365", "predicate": "treats", "object": "MONDO:1", "negated": true}
+"#;
+
+pub(crate) fn kgx_lines_seeds() -> Vec<Vec<Vec<u8>>> {
+    vec![seed(&[KGX_NODES, KGX_EDGES])]
+}
+
+pub(crate) fn kgx_document_seeds() -> Vec<Vec<Vec<u8>>> {
+    let list = |lines: &str| lines.trim_end().replace('\n', ",");
+    vec![seed(&[&format!("{{\"nodes\": [{}], \"edges\": [{}]}}", list(KGX_NODES), list(KGX_EDGES))])]
+}
+
 pub(crate) fn kgx(files: &[Vec<u8>]) -> Result<(), String> {
+    let (funnel, builder) = kgx_of(file(files, 0, "nodes.tsv"), file(files, 1, "edges.tsv"))?;
+    settle(&funnel, files, builder)
+}
+
+pub(crate) fn kgx_lines(files: &[Vec<u8>]) -> Result<(), String> {
+    let (funnel, builder) = kgx_of(file(files, 0, "nodes.jsonl"), file(files, 1, "edges.jsonl"))?;
+    settle(&funnel, files, builder)
+}
+
+/// One file, which is read twice.
+pub(crate) fn kgx_document(files: &[Vec<u8>]) -> Result<(), String> {
+    let (funnel, builder) = kgx_of(file(files, 0, "graph.json"), file(files, 0, "graph.json"))?;
+    settle_rows(&funnel, 2 * files[0].len(), builder)
+}
+
+fn kgx_of(nodes: Input<Asked<'_>>, edges: Input<Asked<'_>>) -> Result<(Funnel, Builder), String> {
     let mut builder = Builder::new();
     let options = kgx::Options {
         nodes: Location::default(),
@@ -216,9 +251,8 @@ pub(crate) fn kgx(files: &[Vec<u8>]) -> Result<(), String> {
         level: None,
         max_untexted: Share::default(),
     };
-    let named = kgx::Files { nodes: file(files, 0, "nodes.tsv"), edges: file(files, 1, "edges.tsv") };
-    let stated = kgx::read(named, "kgx", &options, &mut builder).map_err(|e| e.to_string())?;
-    settle(&stated.funnel, files, builder)
+    let stated = kgx::read(kgx::Files { nodes, edges }, "kgx", &options, &mut builder);
+    Ok((stated.map_err(|e| e.to_string())?.funnel, builder))
 }
 
 pub(crate) fn obo_seeds() -> Vec<Vec<Vec<u8>>> {

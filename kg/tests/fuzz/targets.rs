@@ -28,6 +28,8 @@ pub(crate) const TARGETS: &[Target] = &[
     Target { name: "triples parquet", seeds: small::parquet_seeds, read: small::parquet },
     Target { name: "kg-bert", seeds: small::kg_bert_seeds, read: small::kg_bert },
     Target { name: "kgx", seeds: small::kgx_seeds, read: small::kgx },
+    Target { name: "kgx lines", seeds: small::kgx_lines_seeds, read: small::kgx_lines },
+    Target { name: "kgx document", seeds: small::kgx_document_seeds, read: small::kgx_document },
     Target { name: "obo", seeds: small::obo_seeds, read: small::obo },
     Target { name: "obo graphs", seeds: terms::graphs_seeds, read: terms::graphs },
     Target { name: "snomed", seeds: terms::snomed_seeds, read: terms::snomed },

@@ -16,6 +16,9 @@ use crate::stage::encoder::{Base, MODEL};
 /// The card's name.
 pub(crate) const FILE: &str = "README.md";
 
+/// How transformers loads an encoder.
+const LOAD: &str = "from transformers import AutoModel, AutoTokenizer\n\ntokenizer = AutoTokenizer.from_pretrained(FOLDER)\nmodel = AutoModel.from_pretrained(FOLDER)";
+
 /// Where the licences of a graph's sources stand.
 pub(crate) const LICENCES: &str =
     "`engraft fetch` lists the licences of the published sources that it knows.";
@@ -193,7 +196,7 @@ impl Card {
     }
 
     fn how_to_load(&self, text: &mut String) {
-        let load = "from transformers import AutoModel, AutoTokenizer\n\ntokenizer = AutoTokenizer.from_pretrained(FOLDER)\nmodel = AutoModel.from_pretrained(FOLDER)";
+        let load = LOAD;
         text.push_str("\n## How to load it\n\n");
         match &self.kind {
             Kind::Encoder => put(
@@ -300,6 +303,18 @@ fn quoted(text: &str) -> String {
 fn put(to: &mut String, what: std::fmt::Arguments<'_>) {
     // Writing into a string does not fail.
     let _ = to.write_fmt(what);
+}
+
+/// The card of a model, of the folder that sentence-transformers reads.
+pub(crate) fn of_sentences(card: &str) -> String {
+    let load = "from sentence_transformers import SentenceTransformer\n\nmodel = SentenceTransformer(FOLDER)\nvectors = model.encode([\"...\"])";
+    let changes = [
+        ("library_name: transformers\n", "library_name: sentence-transformers\n"),
+        ("pipeline_tag: feature-extraction\n", "pipeline_tag: sentence-similarity\n"),
+        ("With transformers:\n", "With sentence-transformers:\n"),
+        (LOAD, load),
+    ];
+    changes.iter().fold(card.to_owned(), |card, (was, is)| card.replace(was, is))
 }
 
 #[cfg(test)]

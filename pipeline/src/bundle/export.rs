@@ -128,7 +128,7 @@ impl Export<'_> {
                 }
             }
             Form::SentenceTransformers => {
-                self.copy(out, |name| !OWN.contains(&name))?;
+                self.copy(out, |name| !OWN.contains(&name) && name != card::FILE)?;
                 self.modules(out, sizes.hidden_size, sizes.max_position_embeddings)?;
             }
             Form::Peft => adapters::write(model, out)?,
@@ -217,6 +217,11 @@ impl Export<'_> {
             ),
         ] {
             put(out, name, format!("{value:#}\n").as_bytes())?;
+        }
+        let card = self.model.join(card::FILE);
+        if card.is_file() {
+            let text = fs::read_to_string(&card).with_context(|| card.display().to_string())?;
+            put(out, card::FILE, card::of_sentences(&text).as_bytes())?;
         }
         Ok(())
     }

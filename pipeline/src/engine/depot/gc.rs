@@ -87,7 +87,7 @@ impl Depot {
     }
 
     /// All lines with their keys.
-    fn lines(&self) -> anyhow::Result<Vec<(String, Line)>> {
+    pub(super) fn lines(&self) -> anyhow::Result<Vec<(String, Line)>> {
         let mut lines = Vec::new();
         for object in self.objects.list(LINES)? {
             // One that another machine has removed meanwhile is gone.

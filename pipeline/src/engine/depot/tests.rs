@@ -27,6 +27,8 @@ struct Memory {
     careless: bool,
     /// Whether nothing can be put there.
     full: AtomicBool,
+    /// How many objects may still be removed, if that is bounded.
+    removals: Mutex<Option<usize>>,
     /// What its machines take for the time.
     ticks: Arc<AtomicU64>,
 }
@@ -105,6 +107,9 @@ impl Objects for Memory {
     }
 
     fn remove(&self, key: &str) -> anyhow::Result<()> {
+        if let Some(left) = self.removals.lock().unwrap().as_mut() {
+            *left = left.checked_sub(1).ok_or_else(|| anyhow::anyhow!("{key} stays"))?;
+        }
         self.objects.lock().unwrap().remove(key);
         Ok(())
     }
@@ -358,4 +363,30 @@ fn gc_keeps_what_lines_name_and_what_is_new() {
     assert_eq!((everything.lines.len(), everything.blobs.len()), (3, 3));
     memory.objects.lock().unwrap().clear();
     assert!(depot.going(&[], all, 6).unwrap_err().to_string().contains("is no depot"));
+}
+
+#[test]
+fn a_gc_that_ends_early_leaves_lines_whose_files_are_there_and_the_next_goes_on() {
+    let (dir, memory) = (tempdir().unwrap(), Arc::new(Memory::default()));
+    for say in ["c", "d"] {
+        run(&dir.path().join("1"), &memory, chain(say), &[]);
+    }
+    let depot = with(dir.path(), &memory, Access::Write).depot.unwrap();
+    let (whole, everything) =
+        (memory.objects.lock().unwrap().clone(), || depot.going(&[], Scope::All, 6).unwrap());
+    let many = everything().lines.len() + everything().blobs.len();
+    for removed in 0..many {
+        whole.clone_into(&mut memory.objects.lock().unwrap());
+        *memory.removals.lock().unwrap() = Some(removed);
+        depot.drop(&everything()).unwrap_err();
+        let lines = depot.lines().unwrap();
+        let outputs = lines.iter().flat_map(|(_, line)| &line.outputs);
+        assert!(
+            outputs.map(|output| blob(&output.blake3)).all(|key| !memory.keys(&key).is_empty()),
+            "{removed}"
+        );
+        *memory.removals.lock().unwrap() = None;
+        depot.drop(&everything()).unwrap();
+        assert_eq!((memory.keys("lines/"), memory.keys("blobs/")), (vec![], vec![]), "{removed}");
+    }
 }
