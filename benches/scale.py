@@ -2,8 +2,8 @@
 
 Usage: scale.py [--write FILE | --check FILE]
 Prints tables in Markdown. --write puts them between their marks in FILE (docs/scale.md); --check ends with an error if FILE has others. Nothing is measured: rates
-are read from docs/benchmarks.md, and the script fails if one is no longer found. Everything supposed beyond that stands in `SUPPOSED` and in the first
-table. Random numbers come from fixed seeds. Python's standard library is enough.
+are read from docs/benchmarks.md, and the script fails if one is no longer found. What that page lacks was measured for docs/scale.md and stands in `MEASURED`
+and `PARTED`, everything supposed beyond that in `SUPPOSED` and in the first table. Random numbers come from fixed seeds. Python's standard library is enough.
 """
 
 import argparse
@@ -90,6 +90,69 @@ def of_corpus(row, column="whole"):
     return bench.rate(STAGES, column, row=row)
 
 
+# What docs/benchmarks.md lacks. docs/scale.md says how it was measured.
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A stage by itself, with one thread."""
+
+    name: str
+    input: int
+    unit: str
+    #: Of the processor.
+    seconds: float
+    peak_mib: int
+    #: Bytes of the artifact.
+    written: int
+
+    @property
+    def rate(self):
+        return self.input / self.seconds
+
+    @property
+    def bytes(self):
+        """Written, for each of the input."""
+        return self.written / self.input
+
+
+MEASURED = {
+    "mentions": Measured("`mentions`, a part", 270_110_150, "bytes of text", 11.5, 157, 72_335_705),
+    "mentions, joined": Measured("`mentions`, joined (10 parts)", 270_110_150, "bytes of text", 4.9, 129, 72_335_493),
+    "masked_lm": Measured("`masked_lm`, a part", 59_462_840, "subwords", 65.9, 879, 98_683_423),
+    "masked_lm, a tenth": Measured("`shards` of `masked_lm`, 1 part", 5_946_284, "subwords", 0.8, 207, 11_907_288),
+    "masked_lm, joined": Measured("`shards` of `masked_lm`, 10 parts", 59_462_840, "subwords", 7.7, 746, 117_172_442),
+    "tagging": Measured("`tagging`, a part", 36_580_440, "subwords", 41.1, 625, 75_808_702),
+    "tagging, a tenth": Measured("`shards` of `tagging`, 8 parts", 3_751_840, "subwords", 0.4, 168, 7_440_741),
+    "tagging, joined": Measured("`shards` of `tagging`, 78 parts", 36_580_440, "subwords", 3.8, 570, 70_285_779),
+    "triples": Measured("`triples`, the Metathesaurus", 2_610_306_045, "bytes of RRF", 11.4, 385, 36_361_641),
+    "split": Measured("`split`, its triples", 1_868_628, "triples", 4.4, 579, 12_372_447),
+    "names": Measured("`vocabulary`, its names", 21_336_359, "bytes of names", 24.9, 1_117, 256_163),
+    "shards": Measured("`shards`, its triples", 9_343_140, "rows", 31.7, 667, 310_821_171),
+}
+
+
+@dataclass(frozen=True)
+class Parted:
+    """A corpus counted whole and in 64 parts, by two threads: seconds, distinct words, pairs and bytes of the whole, and of the parts together."""
+
+    seconds: tuple
+    #: Seconds that joining the parts takes.
+    joined: float
+    words: tuple
+    pairs: tuple
+    written: tuple
+
+
+PARTED = {
+    "27 MB": Parted(
+        (of_stage("whole", "seconds"), of_stage("64 parts", "seconds")), of_stage("the parts joined", "seconds"),
+        (47_464, 228_984), (6_952_319, 14_900_246), (20_778_081, 37_273_051),
+    ),
+    "309 MB": Parted((10.6, 24.2), 11.5, (47_464, 1_605_028), (36_680_532, 224_235_855), (115_976_249, 601_867_306)),
+}
+
+
 # What is supposed.
 
 SUPPOSED = {
@@ -118,6 +181,7 @@ class Corpus:
         times = words / of_corpus("words and punctuation")
         self.samples = words / of_corpus("words and punctuation marks a sentence")
         self.bytes = words * of_corpus("bytes of text a word or punctuation")
+        self.subwords = self.bytes * MEASURED["masked_lm"].input / MEASURED["mentions"].input
         self.distinct = [of_corpus("distinct words") * times**power for power in growth("distinct words")]
         self.pairs = [of_corpus("pairs") * times**power for power in growth("pairs")]
         # The tables of pairs and of adjacent pairs.
@@ -256,6 +320,30 @@ def corpora():
     return table(["", "PubMed", "PubMed Central"], rows)
 
 
+def amount(corpus, stage):
+    """What a corpus has of a stage's input."""
+    return {"bytes of text": corpus.bytes, "subwords": corpus.subwords}[MEASURED[stage].unit]
+
+
+def held(corpus, task):
+    """Bytes of memory in which `shards` holds a corpus's passages, by what more of them took."""
+    less, more = MEASURED[f"{task}, a tenth"], MEASURED[f"{task}, joined"]
+    return amount(corpus, task) * (more.peak_mib - less.peak_mib) * MIB / (more.input - less.input)
+
+
+def of_texts(corpus, stage, task=None):
+    """Input, rate, core-hours, memory and bytes written of a stage on texts."""
+    of, much = MEASURED[stage], amount(corpus, stage)
+    of_text = of.unit == "bytes of text"
+    return (size(much) if of_text else f"{many(much)} {of.unit}", f"{(size if of_text else many)(of.rate)}/s", hours(much / of.rate),
+            size(held(corpus, task)) if task else f"{of.peak_mib:,} MiB", size(much * of.bytes))
+
+
+def measured():
+    rows = [[of.name, f"{of.input:,}", of.unit, f"{of.seconds:.1f}", f"{of.rate:,.0f}", f"{of.peak_mib:,}", f"{of.written / 1e6:.2f}"] for of in MEASURED.values()]
+    return table(["stage", "input", "unit", "processor seconds", "per second of one core", "peak MiB", "written, MB"], rows, left=(0, 2))
+
+
 def texts():
     rows = []
     counting = of_stage("`counts`")
@@ -267,6 +355,7 @@ def texts():
         expanding = bench.rate(MAPS, "engraft", row="samples expanded")
         maps = corpus.samples * MAP_BYTES
         best = corpus.scored[1] * (BEST + 2 * ENTRIES)
+        vocabulary = size(of_stage("`vocabulary`", "written, MB") * 1e6)
         rows += [
             [name, "`counts`, parts", f"{many(corpus.words)} words", f"{many(counting)}/s", hours(corpus.words / counting), "limit of 2 GiB",
              size([rows * parts * PAIR_BYTES for rows in joined.part.rows]), "parts"],
@@ -280,9 +369,16 @@ def texts():
              "one machine"],
             ["", "maps read and expanded, an epoch", f"{many(corpus.samples)} samples", f"{many(1 / (1 / reading + 1 / expanding))}/s",
              hours(corpus.samples * (1 / reading + 1 / expanding)), "", "", "where it trains"],
-            ["", "`vocabulary`, if trained on all of it", size(corpus.bytes), f"{size(of_stage('`vocabulary`'))}/s", hours(corpus.bytes / of_stage("`vocabulary`")), "", "",
-             "one machine"],
+            ["", "`vocabulary`, if trained on all of it", size(corpus.bytes), f"{size(of_stage('`vocabulary`'))}/s", hours(corpus.bytes / of_stage("`vocabulary`")), "",
+             vocabulary, "one machine"],
+            ["", "`mentions`, parts", *of_texts(corpus, "mentions"), "parts"],
+            ["", "`mentions`, joined", *of_texts(corpus, "mentions, joined"), "one machine"],
         ]
+        for task in ("masked_lm", "tagging"):
+            rows += [
+                ["", f"`{task}`, parts", *of_texts(corpus, task), "parts"],
+                ["", f"`shards` of `{task}`", *of_texts(corpus, f"{task}, joined", task), "one machine"],
+            ]
     return table(["", "stage", "input", "rate of a core", "core-hours", "memory", "written", "where"], rows, left=(0, 1, 7))
 
 
@@ -297,17 +393,20 @@ def graph():
     tasks = ["subject", "object", "relation", "triplet"]
     rows_of = [bench.rate(STREAMS, "rows", task=task) for task in tasks]
     reading = sum(rows_of) / sum(rows / bench.rate(STREAMS, "engraft", task=task) for rows, task in zip(rows_of, tasks))
+    names, made = MEASURED["names"], MEASURED["shards"]
+    split_bytes = of_stage("`split`", "written, MB") * 1e6 / of_stage("`split`", "input")
     split, peak = of_stage("`split`"), of_stage("`split`", "peak MiB") * MIB / of_stage("`split`", "input")
-    vocabulary = of_stage("`vocabulary`")
     training = bench.rate(MODEL, "tokens/s", **{"two threads": "32 rows of 6 to 64 tokens"}) / 2
     billion = 1e9
     rows = [
-        ["20 M relations of UMLS", "`triples`", size(rrf), f"{size(rrf / seconds)}/s", hours(seconds), f"{bench.rate(KG, 'peak MiB', **umls):,.0f} MiB", "", "one machine"],
-        ["", "`split`", f"{many(triples)} triples", f"{many(split)}/s", hours(triples / split), size(triples * peak), "", "one machine"],
-        ["", "`vocabulary`, on names", "at most " + size(rrf), f"{size(vocabulary)}/s", "at most " + hours(rrf / vocabulary), "", "", "one machine"],
-        ["", "`shards`", f"{many(triples * ROWS)} rows", f"{many(shards)}/s", hours(triples * ROWS / shards), "", size(triples * ROWS * row_bytes), "one machine"],
-        ["20 M triples, were none dropped", "`split`", "20 M triples", f"{many(split)}/s", hours(20e6 / split), size(20e6 * peak), "", "one machine"],
-        ["10^9 samples of four tasks", "`shards`", "1 G rows", f"{many(shards)}/s", hours(billion / shards), "", size(billion * row_bytes), "one machine"],
+        ["20 M relations of UMLS", "`triples`", size(rrf), f"{size(rrf / seconds)}/s", hours(seconds), f"{bench.rate(KG, 'peak MiB', **umls):,.0f} MiB",
+         size(MEASURED["triples"].written), "one machine"],
+        ["", "`split`", f"{many(triples)} triples", f"{many(split)}/s", hours(triples / split), size(triples * peak), size(triples * split_bytes), "one machine"],
+        ["", "`vocabulary`, on names", size(names.input), f"{size(names.rate)}/s", hours(names.seconds), f"{names.peak_mib:,} MiB", size(names.written), "one machine"],
+        ["", "`shards`", f"{many(triples * ROWS)} rows", f"{many(shards)}/s", hours(triples * ROWS / shards), f"{made.peak_mib:,} MiB",
+         size(triples * ROWS * made.bytes), "one machine"],
+        ["20 M triples, were none dropped", "`split`", "20 M triples", f"{many(split)}/s", hours(20e6 / split), size(20e6 * peak), size(20e6 * split_bytes), "one machine"],
+        ["10^9 samples of four tasks", "`shards`", "1 G rows", f"{many(shards)}/s", hours(billion / shards), "", size([billion * row_bytes, billion * made.bytes]), "one machine"],
         ["", "read once", "1 G rows", f"{many(reading)}/s", hours(billion / reading), "", "", "where it trains"],
         ["", "trained on once (MiniLM, f32)", f"{many(billion * tokens)} tokens", f"{many(training)}/s", hours(billion * tokens / training), "", "", "ranks"],
     ]
@@ -321,6 +420,8 @@ def apart():
         ["counts, joined", "PubMed Central", hours(joined.counts_seconds), "limit of " + size(joined.memory)],
         ["`pmi`", "PubMed Central", hours([pairs / of_stage("`pmi`") for pairs in PMC.pairs]), "up to " + size(PMC.scored[1] * (BEST + 2 * ENTRIES))],
         ["maps, joined", "PubMed Central", hours(joined.maps_seconds), ""],
+        ["`mentions`, joined", "PubMed Central", *of_texts(PMC, "mentions, joined")[2:4]],
+        ["`shards` of `masked_lm`", "PubMed Central", *of_texts(PMC, "masked_lm, joined", "masked_lm")[2:4]],
         ["`vocabulary`", "all of PubMed Central's text", hours(PMC.bytes / of_stage("`vocabulary`")), ""],
         ["`triples`", "20 M relations", hours(bench.rate(KG, "processor seconds", row="engraft", **{"MRREL rows": "20 M"})),
          f"{bench.rate(KG, 'peak MiB', row='engraft', **{'MRREL rows': '20 M'}):,.0f} MiB"],
@@ -330,6 +431,19 @@ def apart():
     return (table(["stage", "of", "core-hours", "memory"], rows, left=(0, 1))
             + f"\n\nCounts, scores and maps of the uncut corpus take {hours(uncut[0])} hours for PubMed and {hours(uncut[1])} for PubMed Central on one machine with {CORES} cores, "
             f"supposing that its {CORES} threads count and make maps {CORES} times as fast as one.")
+
+
+def ways():
+    """Parts beside counting the parts alone, and beside counting the whole."""
+    rows = []
+    for text, of in PARTED.items():
+        (whole, parts), both = of.seconds, of.seconds[1] + of.joined
+        rows.append([
+            text, f"{whole:.3g}", f"{parts:.3g}", f"{of.joined:.3g}", f"{both / parts:.2f}", f"{both / whole:.2f}",
+            *(f"{many(one)} and {many(other)}" for one, other in (of.words, of.pairs)), f"{of.written[0] / 1e6:,.0f} and {of.written[1] / 1e6:,.0f}",
+        ])
+    return table(["text", "whole, s", "64 parts, s", "joined, s", "parts and join, of the parts alone", "of the whole", "distinct words: whole, parts", "pairs: whole, parts",
+                  "written, MB: whole, parts"], rows)
 
 
 # The simulated run.
@@ -510,7 +624,9 @@ def simulation():
                   "most tries"], rows)
 
 
-TABLES = {"assumptions": assumptions, "corpora": corpora, "texts": texts, "graph": graph, "apart": apart, "work": work, "simulation": simulation}
+TABLES = {
+    "assumptions": assumptions, "measured": measured, "corpora": corpora, "texts": texts, "graph": graph, "apart": apart, "ways": ways, "work": work, "simulation": simulation,
+}
 
 
 def filled(text, tables):
