@@ -53,6 +53,7 @@ mod schedules;
 mod sets;
 mod silent;
 mod smoke;
+mod sources;
 mod store;
 mod streams;
 mod synonyms;

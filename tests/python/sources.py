@@ -1,0 +1,246 @@
+"""Files of every source in its publisher's layout, with what a count by itself finds in them.
+
+Usage: sources.py FOLDER [ONTOLOGY]
+Writes files with random contents, a folder for each source, and prints, as JSON lines, the source's table of a config, how many triples and how many of their
+ends there are, and how many rows are dropped for which reason. ONTOLOGY is an OBO file of somebody else's, which is counted as well. Reads nothing of engraft's.
+"""
+
+import gzip
+import json
+import random
+import sys
+from pathlib import Path
+
+out = Path(sys.argv[1])
+THINGS, ROWS = 400, 3000
+TAB, COMMA = "\t", ","
+
+
+class Graph:
+    """Things, of which some are out of use, and rows between them, of which some are."""
+
+    def __init__(self, seed):
+        chance = random.Random(seed)
+        self.old = set(chance.sample(range(THINGS), THINGS // 10))
+        # From a later thing to an earlier one: no row is the inverse of another, and none goes in circles.
+        pairs = [sorted(chance.sample(range(THINGS), 2), reverse=True) for _ in range(ROWS)]
+        self.rows = [(one, chance.choice(("is_a", "site")), other, chance.random() < 0.1) for one, other in pairs]
+
+    def loose(self, one, other):
+        return one in self.old or other in self.old
+
+    def kept(self):
+        """The different rows in use between things in use."""
+        return {(one, relation, other) for one, relation, other, over in self.rows if not over and not self.loose(one, other)}
+
+    def counts(self, over, loose, times=1):
+        """How many rows are out of use, and how many others are of things that are, by the reasons for which they are dropped."""
+        rows = [(self.loose(one, other), gone) for one, _, other, gone in self.rows]
+        return {over: times * sum(gone for _, gone in rows), loose: times * sum(of and not gone for of, gone in rows)}
+
+
+def put(path, text):
+    path = out / path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+
+
+def table(header, rows, between=TAB):
+    return "".join(between.join(map(str, row)) + "\n" for row in [header, *rows])
+
+
+def tell(source, config, kept, **dropped):
+    ends = {end for one, _, other in kept for end in (one, other)}
+    print(json.dumps({"source": source, "config": config, "triples": len(kept), "entities": len(ends), "dropped": dropped}))
+
+
+def name(number):
+    return f"thing {number}, of a kind" if number % 7 == 0 else f"thing {number}"
+
+
+def quoted(text):
+    return f'"{text}"' if "," in text else text
+
+
+def snomed(kind):
+    graph = Graph(f"snomed {kind}")
+    types = {"is_a": 116680003, "site": 363698007}
+    when, own = "20260101", 900000000000207008
+    id = lambda number: 100_000_000 + number
+    concepts = [(id(number), when, int(number not in graph.old), own, 1) for number in range(THINGS)]
+    concepts += [(of, when, 1, own, 1) for of in types.values()]
+    named = [*((id(number), f"{name(number)} (finding)") for number in range(THINGS)), (116680003, "Is a (attribute)"), (363698007, "Finding site (attribute)")]
+    names = [(10_000 + at, when, 1, own, of, "en", 900000000000003001, term, 900000000000448009) for at, (of, term) in enumerate(named)]
+    row = lambda at, row, when, active: (50_000 + at, when, active, own, id(row[0]), id(row[2]), 0, types[row[1]], 900000000000011006, 900000000000451002)
+    rows = [row(at, of, when, int(not of[3])) for at, of in enumerate(graph.rows)]
+    if kind == "Full":
+        # Earlier, each concept and each row was as it no longer is.
+        concepts += [(id(number), "20200101", int(number in graph.old), own, 1) for number in range(THINGS)]
+        rows += [row(at, of, "20200101", int(of[3])) for at, of in enumerate(graph.rows)]
+    for file, header, of in (
+        (f"Terminology/sct2_Concept_{kind}", "id effectiveTime active moduleId definitionStatusId", concepts),
+        (f"Terminology/sct2_Description_{kind}-en", "id effectiveTime active moduleId conceptId languageCode typeId term caseSignificanceId", names),
+        (f"Terminology/sct2_Relationship_{kind}", "id effectiveTime active moduleId sourceId destinationId relationshipGroup typeId characteristicTypeId modifierId", rows),
+        (f"Refset/Content/der2_cRefset_Association{kind}", "id effectiveTime active moduleId refsetId referencedComponentId targetComponentId", []),
+    ):
+        put(f"snomed/{kind}/{file}_INT_20260101.txt", table(header.split(), of))
+    earlier = {"superseded": ROWS} if kind == "Full" else {}
+    tell(f"snomed {kind}", f'[sources.snomed]\npath = "snomed/{kind}"', graph.kept(), **graph.counts("inactive", "obsolete"), **earlier)
+
+
+def omop():
+    graph = Graph("omop")
+    dates = ("19700101", "20991231")
+    concepts = [(number + 1, name(number), "Condition", "SNOMED", "Finding", "S", 500 + number, *dates, "D" if number in graph.old else "") for number in range(THINGS)]
+    relations = {"is_a": ("Is a", "Subsumes"), "site": ("Has finding site", "Finding site of")}
+    rows = []
+    for one, relation, other, over in graph.rows:
+        there, back = relations[relation]
+        rows += [(one + 1, other + 1, there, *dates, "D" if over else ""), (other + 1, one + 1, back, *dates, "D" if over else "")]
+    put("omop/CONCEPT.csv", table("concept_id concept_name domain_id vocabulary_id concept_class_id standard_concept concept_code valid_start_date valid_end_date invalid_reason".split(), concepts))
+    put("omop/CONCEPT_RELATIONSHIP.csv", table("concept_id_1 concept_id_2 relationship_id valid_start_date valid_end_date invalid_reason".split(), rows))
+    put("omop/CONCEPT_SYNONYM.csv", table("concept_id concept_synonym_name language_concept_id".split(), [(1, "another name", 4180186)]))
+    both = [pair for of in relations.values() for pair in (of, of[::-1])]
+    put("omop/RELATIONSHIP.csv", table("relationship_id relationship_name is_hierarchical defines_ancestry reverse_relationship_id relationship_concept_id".split(), [(of, of, 0, 0, back, 1) for of, back in both]))
+    tell("omop", '[sources.omop]\npath = "omop"', graph.kept(), **graph.counts("invalid", "obsolete", 2))
+
+
+def rxnorm():
+    graph = Graph("rxnorm")
+    names = [f"{number + 1}|ENG||||||{number}|{number}|{number}||RXNORM|IN|{number}|{name(number)}||{'O' if number in graph.old else 'N'}|4096|\n" for number in range(THINGS)]
+    relations = {"is_a": ("isa", "inverse_isa"), "site": ("has_part", "part_of")}
+    rows = []
+    for one, relation, other, over in graph.rows:
+        there, back = relations[relation]
+        # What the second is to the first.
+        for subject, rela, object in ((one, there, other), (other, back, one)):
+            rows.append(f"{object + 1}||CUI|RO|{subject + 1}||CUI|{rela}|1||RXNORM|RXNORM|||{'O' if over else 'N'}|4096|\n")
+    both = [pair for of in relations.values() for pair in (of, of[::-1])]
+    put("rxnorm/RXNCONSO.RRF", "".join(names))
+    put("rxnorm/RXNREL.RRF", "".join(rows))
+    put("rxnorm/RXNDOC.RRF", "".join(f"RELA|{of}|rela_inverse|{back}|\n" for of, back in both))
+    put("rxnorm/RXNSTY.RRF", "1|T109|A1.4|Organic Chemical|||\n")
+    tell("rxnorm", '[sources.rxnorm]\npath = "rxnorm"', graph.kept(), **graph.counts("suppressed", "obsolete", 2))
+
+
+def icd10cm():
+    chance, text, kept = random.Random("icd"), ["<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<ICD10CM.tabular>\n<version>2026</version>\n"], set()
+    for chapter in range(1, 5):
+        letter = "ABCD"[chapter - 1]
+        text.append(f"<chapter><name>{chapter}</name><desc>Chapter {chapter} (00-99)</desc>")
+        for block in range(0, 90, 10):
+            section = f"{letter}{block:02}-{letter}{block + 9:02}"
+            text.append(f'<section id="{section}"><desc>Block {section} ({section})</desc>')
+            kept.add((section, "isa", str(chapter)))
+            for category in range(block, block + chance.randrange(2, 10)):
+                code = f"{letter}{category:02}"
+                text.append(f"<diag><name>{code}</name><desc>Category {code}</desc>")
+                kept.add((code, "isa", section))
+                for place in range(chance.randrange(5)):
+                    text.append(f"<diag><name>{code}.{place}</name><desc>Code {code}.{place} &amp; more</desc><excludes1><note>x (A01)</note></excludes1></diag>")
+                    kept.add((f"{code}.{place}", "isa", code))
+                text.append("</diag>\n")
+            text.append("</section>")
+        text.append("</chapter>\n")
+    put("icd10cm.xml", "".join([*text, "</ICD10CM.tabular>\n"]))
+    tell("icd10cm", '[sources.icd10cm]\npath = "icd10cm.xml"', kept)
+
+
+def ontologies():
+    graph = Graph("obo")
+    # Nothing says of a row of OBO that it is over: it is not there.
+    rows = {number: [] for number in range(THINGS)}
+    for one, relation, other, over in graph.rows:
+        if not over:
+            rows[one].append((relation, other))
+    terms = ["format-version: 1.2\nontology: x\n\n"]
+    for number in range(THINGS):
+        lines = [f"is_a: X:{other}" if relation == "is_a" else f"relationship: site X:{other} ! {name(other)}" for relation, other in rows[number]]
+        lines += ["is_obsolete: true"] if number in graph.old else []
+        terms.append("\n".join(["[Term]", f"id: X:{number}", f"name: {name(number)}", *lines]) + "\n\n")
+    put("x.obo", "".join([*terms, "[Typedef]\nid: site\nname: site\n"]))
+    tell("obo", '[sources.obo]\npath = "x.obo"', graph.kept(), obsolete=graph.counts("over", "loose")["loose"])
+    iri = "http://purl.obolibrary.org/obo/"
+    nodes = [{"id": f"{iri}X_{number}", "lbl": name(number), "type": "CLASS"} | ({"meta": {"deprecated": True}} if number in graph.old else {}) for number in range(THINGS)]
+    nodes.append({"id": f"{iri}x#site", "lbl": "site", "type": "PROPERTY", "propertyType": "OBJECT"})
+    edges = [{"sub": f"{iri}X_{one}", "pred": "is_a" if relation == "is_a" else f"{iri}x#site", "obj": f"{iri}X_{other}"} for one in rows for relation, other in rows[one]]
+    put("x.json", json.dumps({"graphs": [{"id": f"{iri}x.json", "nodes": nodes, "edges": edges}]}))
+    tell("obo graphs", '[sources.ontologies.x]\npath = "x.json"', graph.kept(), obsolete=graph.counts("over", "loose")["loose"])
+
+
+def rdf():
+    graph = Graph("rdf")
+    of = lambda number: f"<http://www.wikidata.org/entity/Q{number + 1}>"
+    relations = {"is_a": "P279", "site": "P927"}
+    label = "<http://www.w3.org/2000/01/rdf-schema#label>"
+    # Things out of use have no name here.
+    lines = [f'{of(number)} {label} "{name(number)}"@en .\n' for number in range(THINGS) if number not in graph.old]
+    lines += [f'<http://www.wikidata.org/entity/{property}> {label} "{relation}"@en .\n' for relation, property in relations.items()]
+    lines += [f"{of(one)} <http://www.wikidata.org/prop/direct/{relations[relation]}> {of(other)} .\n" for one, relation, other, over in graph.rows if not over]
+    put("x.nt.gz", "".join(lines))
+    tell("rdf", '[sources.rdf.x]\nfiles = ["x.nt.gz"]', graph.kept(), no_name=graph.counts("over", "loose")["loose"])
+
+
+def primekg():
+    graph = Graph("edges")
+    end = lambda number: (number, 1000 + number, "disease", quoted(name(number)), "MONDO")
+    rows = [(relation, relation, *end(one), *end(other)) for one, relation, other, over in graph.rows]
+    header = "relation display_relation x_index x_id x_type x_name x_source y_index y_id y_type y_name y_source".split()
+    put("kg.csv", table(header, rows, COMMA) + "\n")
+    side = lambda x: f'{{ id = "{x}_id", name = "{x}_name", type = "{x}_type", namespace = "{x}_source" }}'
+    ends = f'subject = {side("x")}\nobject = {side("y")}'
+    kept = {(one, relation, other) for one, relation, other, _ in graph.rows}
+    tell("edges", f'[sources.edges.prime]\nfiles = ["kg.csv"]\nrelation.column = "relation"\n{ends}', kept, blank_lines=1)
+
+
+def neo4j():
+    graph = Graph("neo4j")
+    # Things out of use are in no table of nodes.
+    nodes = [(number, quoted(name(number)), "Disease") for number in range(THINGS) if number not in graph.old]
+    put("nodes.csv", table((":ID(Disease)", "name", ":LABEL"), nodes, COMMA))
+    put("relationships.csv", table((":START_ID(Disease)", ":TYPE", ":END_ID(Disease)"), [(one, relation, other) for one, relation, other, over in graph.rows if not over], COMMA))
+    tell("neo4j", '[sources.neo4j.graph]\nfiles = ["nodes.csv", "relationships.csv"]', graph.kept(), no_node=graph.counts("over", "loose")["loose"])
+
+
+def kgx():
+    graph = Graph("kgx")
+    nodes = [{"id": f"MONDO:{number}", "name": name(number), "category": ["biolink:Disease"]} for number in range(THINGS)]
+    edges = [
+        {"subject": f"MONDO:{one}", "predicate": "biolink:subclass_of" if relation == "is_a" else "biolink:located_in", "object": f"MONDO:{other}", "negated": over}
+        for one, relation, other, over in graph.rows
+    ]
+    kept = {(one, relation, other) for one, relation, other, over in graph.rows if not over}
+    negated = sum(over for *_, over in graph.rows)
+    lines = lambda of: "".join(json.dumps(record) + "\n" for record in of)
+    put("kgx/nodes.jsonl", lines(nodes))
+    put("kgx/edges.jsonl", lines(edges))
+    put("kgx/graph.json", json.dumps({"nodes": nodes, "edges": edges}))
+    put("kgx/nodes.tsv", table(("id", "name", "category"), [(of["id"], of["name"], "biolink:Disease") for of in nodes]))
+    put("kgx/edges.tsv", table(("subject", "predicate", "object", "negated"), [(of["subject"], of["predicate"], of["object"], str(of["negated"]).lower()) for of in edges]))
+    for nodes, edges in (("nodes.jsonl", "edges.jsonl"), ("graph.json", "graph.json"), ("nodes.tsv", "edges.tsv")):
+        tell(f"kgx {nodes}", f'[sources.kgx.own]\nnodes = "kgx/{nodes}"\nedges = "kgx/{edges}"', kept, negated=negated)
+
+
+def counted(path):
+    """The terms of an OBO file that are in use, and what they say of each other."""
+    terms, rows = {}, []
+    for stanza in Path(path).read_text(encoding="utf-8").split("\n\n"):
+        lines = stanza.strip().split("\n")
+        if lines[0] != "[Term]":
+            continue
+        tags = [line.split(": ", 1) for line in lines[1:]]
+        values = lambda name: [value.split(" !")[0].split(" {")[0].strip() for tag, value in tags if tag == name]
+        own = values("id")[0]
+        if values("is_obsolete") != ["true"]:
+            terms[own] = values("name")[0]
+        rows += [(own, "is_a", other) for other in values("is_a")]
+        rows += [(own, *row.split()[:2]) for row in values("relationship")]
+    tell(Path(path).name, f'[sources.obo]\npath = "{path}"', {row for row in rows if row[0] in terms and row[2] in terms})
+
+
+for kind in ("Snapshot", "Full"):
+    snomed(kind)
+for write in (omop, rxnorm, icd10cm, ontologies, rdf, primekg, neo4j, kgx):
+    write()
+for path in sys.argv[2:]:
+    counted(path)
