@@ -55,6 +55,12 @@ gpu-check:
 release OUT:
     bash scripts/release.sh {{OUT}}
 
+# DOID, GO, MeSH, HSDN and Rotmensch with their cross references, from fetch to shards.
+ontologies DATA OUT="out/ontologies":
+    cargo build --release
+    target/release/engraft fetch doid go mesh hsdn rotmensch --into {{DATA}}
+    target/release/engraft --out {{OUT}} run shards --preset ontologies --data {{DATA}}
+
 # Everything that CI does.
 ci:
     bash .ci/run

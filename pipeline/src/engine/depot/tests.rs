@@ -372,8 +372,8 @@ fn a_gc_that_ends_early_leaves_lines_whose_files_are_there_and_the_next_goes_on(
         run(&dir.path().join("1"), &memory, chain(say), &[]);
     }
     let depot = with(dir.path(), &memory, Access::Write).depot.unwrap();
-    let (whole, everything) =
-        (memory.objects.lock().unwrap().clone(), || depot.going(&[], Scope::All, 6).unwrap());
+    let whole = memory.objects.lock().unwrap().clone();
+    let everything = || depot.going(&[], Scope::All, 6).unwrap();
     let many = everything().lines.len() + everything().blobs.len();
     for removed in 0..many {
         whole.clone_into(&mut memory.objects.lock().unwrap());
