@@ -33,10 +33,13 @@ class Graph:
         """The different rows in use between things in use."""
         return {(one, relation, other) for one, relation, other, over in self.rows if not over and not self.loose(one, other)}
 
-    def counts(self, over, loose, times=1):
-        """How many rows are out of use, and how many others are of things that are, by the reasons for which they are dropped."""
-        rows = [(self.loose(one, other), gone) for one, _, other, gone in self.rows]
-        return {over: times * sum(gone for _, gone in rows), loose: times * sum(of and not gone for of, gone in rows)}
+    def over_rows(self):
+        """How many rows are out of use."""
+        return sum(over for *_, over in self.rows)
+
+    def loose_rows(self):
+        """How many of the others are of things that are."""
+        return sum(self.loose(one, other) for one, _, other, over in self.rows if not over)
 
 
 def put(path, text):
@@ -85,7 +88,7 @@ def snomed(kind):
     ):
         put(f"snomed/{kind}/{file}_INT_20260101.txt", table(header.split(), of))
     earlier = {"superseded": ROWS} if kind == "Full" else {}
-    tell(f"snomed {kind}", f'[sources.snomed]\npath = "snomed/{kind}"', graph.kept(), **graph.counts("inactive", "obsolete"), **earlier)
+    tell(f"snomed {kind}", f'[sources.snomed]\npath = "snomed/{kind}"', graph.kept(), inactive=graph.over_rows(), obsolete=graph.loose_rows(), **earlier)
 
 
 def omop():
@@ -102,7 +105,7 @@ def omop():
     put("omop/CONCEPT_SYNONYM.csv", table("concept_id concept_synonym_name language_concept_id".split(), [(1, "another name", 4180186)]))
     both = [pair for of in relations.values() for pair in (of, of[::-1])]
     put("omop/RELATIONSHIP.csv", table("relationship_id relationship_name is_hierarchical defines_ancestry reverse_relationship_id relationship_concept_id".split(), [(of, of, 0, 0, back, 1) for of, back in both]))
-    tell("omop", '[sources.omop]\npath = "omop"', graph.kept(), **graph.counts("invalid", "obsolete", 2))
+    tell("omop", '[sources.omop]\npath = "omop"', graph.kept(), invalid=2 * graph.over_rows(), obsolete=2 * graph.loose_rows())
 
 
 def rxnorm():
@@ -120,7 +123,7 @@ def rxnorm():
     put("rxnorm/RXNREL.RRF", "".join(rows))
     put("rxnorm/RXNDOC.RRF", "".join(f"RELA|{of}|rela_inverse|{back}|\n" for of, back in both))
     put("rxnorm/RXNSTY.RRF", "1|T109|A1.4|Organic Chemical|||\n")
-    tell("rxnorm", '[sources.rxnorm]\npath = "rxnorm"', graph.kept(), **graph.counts("suppressed", "obsolete", 2))
+    tell("rxnorm", '[sources.rxnorm]\npath = "rxnorm"', graph.kept(), suppressed=2 * graph.over_rows(), obsolete=2 * graph.loose_rows())
 
 
 def icd10cm():
@@ -159,13 +162,13 @@ def ontologies():
         lines += ["is_obsolete: true"] if number in graph.old else []
         terms.append("\n".join(["[Term]", f"id: X:{number}", f"name: {name(number)}", *lines]) + "\n\n")
     put("x.obo", "".join([*terms, "[Typedef]\nid: site\nname: site\n"]))
-    tell("obo", '[sources.obo]\npath = "x.obo"', graph.kept(), obsolete=graph.counts("over", "loose")["loose"])
+    tell("obo", '[sources.obo]\npath = "x.obo"', graph.kept(), obsolete=graph.loose_rows())
     iri = "http://purl.obolibrary.org/obo/"
     nodes = [{"id": f"{iri}X_{number}", "lbl": name(number), "type": "CLASS"} | ({"meta": {"deprecated": True}} if number in graph.old else {}) for number in range(THINGS)]
     nodes.append({"id": f"{iri}x#site", "lbl": "site", "type": "PROPERTY", "propertyType": "OBJECT"})
     edges = [{"sub": f"{iri}X_{one}", "pred": "is_a" if relation == "is_a" else f"{iri}x#site", "obj": f"{iri}X_{other}"} for one in rows for relation, other in rows[one]]
     put("x.json", json.dumps({"graphs": [{"id": f"{iri}x.json", "nodes": nodes, "edges": edges}]}))
-    tell("obo graphs", '[sources.ontologies.x]\npath = "x.json"', graph.kept(), obsolete=graph.counts("over", "loose")["loose"])
+    tell("obo graphs", '[sources.ontologies.x]\npath = "x.json"', graph.kept(), obsolete=graph.loose_rows())
 
 
 def rdf():
@@ -178,7 +181,7 @@ def rdf():
     lines += [f'<http://www.wikidata.org/entity/{property}> {label} "{relation}"@en .\n' for relation, property in relations.items()]
     lines += [f"{of(one)} <http://www.wikidata.org/prop/direct/{relations[relation]}> {of(other)} .\n" for one, relation, other, over in graph.rows if not over]
     put("x.nt.gz", "".join(lines))
-    tell("rdf", '[sources.rdf.x]\nfiles = ["x.nt.gz"]', graph.kept(), no_name=graph.counts("over", "loose")["loose"])
+    tell("rdf", '[sources.rdf.x]\nfiles = ["x.nt.gz"]', graph.kept(), no_name=graph.loose_rows())
 
 
 def primekg():
@@ -199,7 +202,7 @@ def neo4j():
     nodes = [(number, quoted(name(number)), "Disease") for number in range(THINGS) if number not in graph.old]
     put("nodes.csv", table((":ID(Disease)", "name", ":LABEL"), nodes, COMMA))
     put("relationships.csv", table((":START_ID(Disease)", ":TYPE", ":END_ID(Disease)"), [(one, relation, other) for one, relation, other, over in graph.rows if not over], COMMA))
-    tell("neo4j", '[sources.neo4j.graph]\nfiles = ["nodes.csv", "relationships.csv"]', graph.kept(), no_node=graph.counts("over", "loose")["loose"])
+    tell("neo4j", '[sources.neo4j.graph]\nfiles = ["nodes.csv", "relationships.csv"]', graph.kept(), no_node=graph.loose_rows())
 
 
 def kgx():
@@ -210,7 +213,6 @@ def kgx():
         for one, relation, other, over in graph.rows
     ]
     kept = {(one, relation, other) for one, relation, other, over in graph.rows if not over}
-    negated = sum(over for *_, over in graph.rows)
     lines = lambda of: "".join(json.dumps(record) + "\n" for record in of)
     put("kgx/nodes.jsonl", lines(nodes))
     put("kgx/edges.jsonl", lines(edges))
@@ -218,7 +220,7 @@ def kgx():
     put("kgx/nodes.tsv", table(("id", "name", "category"), [(of["id"], of["name"], "biolink:Disease") for of in nodes]))
     put("kgx/edges.tsv", table(("subject", "predicate", "object", "negated"), [(of["subject"], of["predicate"], of["object"], str(of["negated"]).lower()) for of in edges]))
     for nodes, edges in (("nodes.jsonl", "edges.jsonl"), ("graph.json", "graph.json"), ("nodes.tsv", "edges.tsv")):
-        tell(f"kgx {nodes}", f'[sources.kgx.own]\nnodes = "kgx/{nodes}"\nedges = "kgx/{edges}"', kept, negated=negated)
+        tell(f"kgx {nodes}", f'[sources.kgx.own]\nnodes = "kgx/{nodes}"\nedges = "kgx/{edges}"', kept, negated=graph.over_rows())
 
 
 def counted(path):

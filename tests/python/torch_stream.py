@@ -98,19 +98,24 @@ def every_loader_shows_every_epoch_in_order():
                 assert found == expected, (kind, workers, persistent)
 
 
+def gone_on(shown, workers, of=None, **how):
+    """A loader with the state of another one that has shown these steps."""
+    first = loader(stream(**of or {}), workers, **how)
+    at = iter(first)
+    assert [key(next(at)) for _ in shown] == shown, (workers, of, how)
+    state = json.loads(json.dumps(first.state_dict()))
+    del at, first
+    second = loader(stream(**of or {}), workers, **how)
+    second.load_state_dict(state)
+    return second
+
+
 def every_state_goes_on_with_the_step_that_would_have_come():
     expected = epochs(2)
     steps = len(expected[0])
     cases = [(workers, 1, taken) for workers in (0, 2) for taken in (0, 1, steps // 2, steps - 1, steps)]
     for workers, every, taken in [*cases, (2, 3, steps // 2), (3, 1, steps - 2)]:
-        how = {"snapshot_every_n_steps": every}
-        first = loader(stream(), workers, **how)
-        at = iter(first)
-        assert [key(next(at)) for _ in range(taken)] == expected[0][:taken]
-        state = json.loads(json.dumps(first.state_dict()))
-        del at, first
-        second = loader(stream(), workers, **how)
-        second.load_state_dict(state)
+        second = gone_on(expected[0][:taken], workers, snapshot_every_n_steps=every)
         where = (workers, every, taken)
         assert keys(second) == expected[0][taken:], where
         assert keys(second) == expected[1], where
@@ -120,14 +125,7 @@ def budgets_and_packed_rows_go_on_too():
     for how in ({"items": None, "tokens": 2000}, {"pack": 96}, {"pool": 4}):
         expected = epochs(1, **how)[0]
         for workers in (0, 2):
-            first = loader(stream(**how), workers)
-            at = iter(first)
-            assert [key(next(at)) for _ in range(3)] == expected[:3], how
-            state = json.loads(json.dumps(first.state_dict()))
-            del at, first
-            second = loader(stream(**how), workers)
-            second.load_state_dict(state)
-            assert keys(second) == expected[3:], (how, workers)
+            assert keys(gone_on(expected[:3], workers, how)) == expected[3:], (how, workers)
 
 
 def states_before_the_first_step_and_of_persistent_workers():

@@ -1,4 +1,6 @@
-//! Artifacts shared by several machines: a folder, an S3 server of others' making, a web server to read from; races, kills, damage.
+//! Artifacts shared by several machines: a folder, buckets, a web server to read from; races, kills, damage.
+
+mod buckets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,30 +8,13 @@ use std::path::Path;
 use std::process::Command;
 
 use base::whole::write_whole;
-use engraft_tests::s3::S3;
-use engraft_tests::server::{Manner, Request, Server};
+use engraft_tests::server::{Manner, Server};
 use engraft_tests::{Engraft, artifacts, assert_same, binary};
 use serde_json::Value;
-use store::Store;
-use store::depot::{Created, Depot};
-use store::location::Location;
-use store::options::Environment;
-
-use crate::store::bench::{numbers, options};
 
 /// `engraft VERB` with a small world and a depot.
 fn at(verb: &[&str], out: &Path, depot: &str) -> Engraft {
     Engraft::small(verb, out).arg("--depot").arg(depot)
-}
-
-/// What names a server of S3's kind and who asks it.
-fn in_bucket(endpoint: &str) -> [(&'static str, String); 4] {
-    [
-        ("AWS_ENDPOINT_URL", endpoint.to_owned()),
-        ("AWS_ACCESS_KEY_ID", "testing".to_owned()),
-        ("AWS_SECRET_ACCESS_KEY", "testing".to_owned()),
-        ("AWS_REGION", "us-east-1".to_owned()),
-    ]
 }
 
 /// Every file below a folder.
@@ -205,21 +190,6 @@ fn eight_processes_that_race_leave_one_line_and_the_same_artifact() {
 }
 
 #[test]
-fn eight_processes_that_race_in_a_bucket_leave_one_line_and_the_same_artifact() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::start().unwrap();
-    server.gather("/bucket/depot/lines/", 8);
-    let variables = in_bucket(&server.url(""));
-    let racer = |out: &Path| {
-        let run = at(&["run", "world"], out, "s3://bucket/depot");
-        variables.iter().fold(run, |run, (name, value)| run.env(name, value))
-    };
-    race(folder.path(), &racer, &|| server.paths("/bucket/depot/lines/").len());
-    let lines = |request: &&Request| request.method == "PUT" && request.target.contains("/lines/");
-    assert_eq!(server.requests().iter().filter(lines).count(), 8, "all of them had made it");
-}
-
-#[test]
 fn a_config_names_its_depot_and_what_is_wrong_with_one_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("engraft.toml");
@@ -327,120 +297,4 @@ fn a_web_server_is_read_from_and_nothing_is_put_there() {
     let ran = at(&["run", "world"], &two, &server.url("/depot")).set("world.seed=9").output();
     assert!(ran.code() == Some(0) && ran.text().contains("1 ran"), "{}", ran.text());
     assert!(server.requests().iter().all(|request| matches!(request.method.as_str(), "GET" | "HEAD")));
-}
-
-#[test]
-fn an_s3_server_of_others_holds_a_depot() {
-    let Some(s3) = S3::of_environment().unwrap() else { return };
-    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
-    let folder = tempfile::tempdir().unwrap();
-    let variables = in_bucket(&s3.url());
-    let mut options = options(folder.path());
-    options.environment =
-        Environment::of(variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-    let place = Depot::new(Store::new(options), Location::parse("s3://bucket/a/depot").unwrap());
-    // One object in parts, one in a single request, one by condition.
-    let large = numbers(20 << 20, 3);
-    write_whole(&folder.path().join("large"), &large).unwrap();
-    write_whole(&folder.path().join("small"), b"small").unwrap();
-    for name in ["large", "small"] {
-        let sent = std::sync::atomic::AtomicU64::new(0);
-        let count = |bytes| {
-            sent.fetch_add(bytes, std::sync::atomic::Ordering::SeqCst);
-        };
-        place.put(&format!("x/{name}"), &folder.path().join(name), &count).unwrap();
-        assert_eq!(sent.into_inner(), fs::metadata(folder.path().join(name)).unwrap().len());
-    }
-    assert!(place.read("x/large").unwrap().unwrap() == large);
-    assert_eq!(place.create("x/once", b"1").unwrap(), Created::New);
-    assert_eq!(place.create("x/once", b"2").unwrap(), Created::There);
-    assert_eq!(place.read("x/once").unwrap().unwrap(), b"1");
-    assert_eq!((place.read("x/none").unwrap(), place.length("x/none").unwrap()), (None, None));
-    let listed: Vec<_> = place.list("x").unwrap().into_iter().map(|found| (found.key, found.bytes)).collect();
-    let expected =
-        [("x/large", 20 << 20), ("x/once", 1), ("x/small", 5)].map(|(key, bytes)| (key.to_owned(), bytes));
-    assert_eq!(listed, expected);
-    place.remove("x/once").unwrap();
-    place.remove("x/once").unwrap();
-    assert_eq!(place.length("x/once").unwrap(), None);
-    // And the whole, with a name that needs to be encoded.
-    let run = |out: &str, verb: &[&str]| {
-        let run = at(verb, &folder.path().join(out), "s3://bucket/our depot");
-        variables.iter().fold(run, |run, (name, value)| run.env(name, value))
-    };
-    run("1", &["run", "triples"]).ok();
-    let ran = run("2", &["run", "triples"]).output();
-    assert!(ran.code() == Some(0) && ran.text().contains("1 pulled, 1 in the depot"), "{}", ran.text());
-    assert_same(&below(&folder.path().join("1/triples")), &below(&folder.path().join("2/triples")), "by s3");
-    let gone = run("1", &["gc", "--all", "--grace", "0"]).ok();
-    assert!(gone.contains("removed 2 artifacts"), "{gone}");
-    let unreachable = at(&["run", "world"], &folder.path().join("3"), "s3://bucket/depot")
-        .env("AWS_ENDPOINT_URL", "http://127.0.0.1:9");
-    let ran = unreachable.env("AWS_REGION", "us-east-1").arg("--deadline").arg("1").output();
-    assert!(ran.code() == Some(2) && ran.text().contains("the depot s3://bucket/depot"), "{}", ran.text());
-}
-
-#[test]
-fn google_and_azure_create_an_object_once_and_take_others_again() {
-    let server = Server::start().unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    write_whole(&folder.path().join("file"), b"some bytes").unwrap();
-    let base = server.url("");
-    let key = r#"{"private_key": "k", "private_key_id": "i", "client_email": "e", "disable_oauth": true}"#;
-    let google = vec![("GOOGLE_BASE_URL", base.as_str()), ("GOOGLE_SERVICE_ACCOUNT_KEY", key)];
-    let azure = vec![
-        ("AZURE_STORAGE_ENDPOINT", base.as_str()),
-        ("AZURE_STORAGE_ACCOUNT_NAME", "me"),
-        ("AZURE_STORAGE_ACCOUNT_KEY", "c2VjcmV0"),
-    ];
-    for (url, variables) in [("gs://bucket/depot", google), ("az://box/depot", azure)] {
-        let mut options = options(folder.path());
-        options.environment =
-            Environment::of(variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
-        let place = Depot::new(Store::new(options), Location::parse(url).unwrap());
-        assert_eq!(place.create("x/once", b"1").unwrap(), Created::New, "{url}");
-        assert_eq!(place.create("x/once", b"2").unwrap(), Created::There, "{url}");
-        place.put("x/file", &folder.path().join("file"), &|_| ()).unwrap();
-        place.put("x/file", &folder.path().join("file"), &|_| ()).unwrap();
-        let read = |key: &str| place.read(key).unwrap();
-        assert_eq!(
-            (read("x/once"), read("x/file")),
-            (Some(b"1".into()), Some(b"some bytes".into())),
-            "{url}"
-        );
-        // Azure removes in batches, of which this server knows nothing.
-        if url.starts_with("gs:") {
-            place.remove("x/once").unwrap();
-            place.remove("x/once").unwrap();
-            assert_eq!(place.length("x/once").unwrap(), None, "{url}");
-        }
-    }
-}
-
-#[test]
-fn a_kill_between_the_parts_of_a_large_file_leaves_nothing_to_be_seen_in_a_bucket() {
-    let Some(s3) = S3::of_environment().unwrap() else { return };
-    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
-    let folder = tempfile::tempdir().unwrap();
-    let (one, two) = (folder.path().join("1"), folder.path().join("2"));
-    let variables = in_bucket(&s3.url());
-    let large = |verb: &str, out: &Path| {
-        let run = at(&[verb, "world"], out, "s3://bucket/depot").set("world.scale=5").arg("--jobs").arg("1");
-        variables.iter().fold(run, |run, (name, value)| run.env(name, value))
-    };
-    Engraft::small(&["run", "world"], &one).set("world.scale=5").ok();
-    // Files go in the order of their names, those of up to 8 MiB in one request.
-    let files = below(&one.join("world")).into_values();
-    let before: BTreeSet<_> = files.take_while(|bytes| bytes.len() <= 8 << 20).collect();
-    let killed = large("push", &one).kill_at(&format!("world:blob:{}", before.len() + 1)).output();
-    assert_eq!(killed.code(), None, "{}", killed.text());
-    let mut options = options(folder.path());
-    options.environment =
-        Environment::of(variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-    let place = Depot::new(Store::new(options), Location::parse("s3://bucket/depot").unwrap());
-    assert_eq!(place.list("blobs").unwrap().len(), before.len());
-    assert_eq!(place.list("lines").unwrap(), []);
-    large("push", &one).ok();
-    large("pull", &two).ok();
-    assert_same(&below(&one.join("world")), &below(&two.join("world")), "in parts");
 }

@@ -196,13 +196,12 @@ impl Card {
     }
 
     fn how_to_load(&self, text: &mut String) {
-        let load = LOAD;
         text.push_str("\n## How to load it\n\n");
         match &self.kind {
             Kind::Encoder => put(
                 text,
                 format_args!(
-                    "`FOLDER` is the folder of this file. With transformers:\n\n```python\n{load}\n```\n\n\
+                    "`FOLDER` is the folder of this file. With transformers:\n\n```python\n{LOAD}\n```\n\n\
                  With engraft, vectors of texts, and the same folder to train on:\n\n\
                  ```sh\nengraft encode FOLDER texts.txt > vectors.jsonl\n```\n\n```toml\n[encoder]\nfrom = \"checkpoint\"\npath = \"FOLDER\"\n```\n\n"
                 ),
@@ -219,13 +218,13 @@ impl Card {
                         text,
                         format_args!(
                             "With transformers, the last layer included, which answers as engraft does (in float32 and bfloat16):\n\n```python\n{}\n```\n\n",
-                            load.replace("AutoModel", &format!("AutoModelFor{class}"))
+                            LOAD.replace("AutoModel", &format!("AutoModelFor{class}"))
                         ),
                     ),
                     (None, None) => put(
                         text,
                         format_args!(
-                            "transformers loads the encoder; the task heads (`outputs.safetensors`, described by `outputs.json`) are engraft's:\n\n```python\n{load}\n```\n\n"
+                            "transformers loads the encoder; the task heads (`outputs.safetensors`, described by `outputs.json`) are engraft's:\n\n```python\n{LOAD}\n```\n\n"
                         ),
                     ),
                     (Some(attention), _) => put(

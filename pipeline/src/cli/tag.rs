@@ -146,7 +146,7 @@ fn inputs(asked: &Asked, format: &Format) -> anyhow::Result<Vec<Input>> {
         let found = folder::some(folder::ending(path, endings)?, path, endings, "tag.format")?;
         inputs.extend(found.into_iter().map(|file| {
             // Below a folder that was named, else as the file is called.
-            let below = file.strip_prefix(path).ok().filter(|below| !below.as_os_str().is_empty());
+            let below = folder::below(path, &file);
             let name = below.or(file.file_name().map(Path::new)).unwrap_or(&file);
             Input { name: name.to_string_lossy().into_owned(), file }
         }));

@@ -164,14 +164,7 @@ impl Corpus {
         context: &Context,
         mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<Labels> {
-        let progress = context.progress();
-        progress.unit("documents");
-        let (labels, told) = self.read_files(context, |texts, _, document| {
-            progress.add_rows(1);
-            take(texts, document)
-        })?;
-        self.leave(context, &told)?;
-        Ok(labels)
+        self.each_of_files(context, |texts, _, document| take(texts, document))
     }
 
     /// As [`Corpus::each`], with what the file of each document is called: no two are called the same.
@@ -181,25 +174,19 @@ impl Corpus {
     pub(crate) fn each_of_files(
         &self,
         context: &Context,
-        mut take: impl FnMut(&str, &Document) -> anyhow::Result<()>,
+        mut take: impl FnMut(&Texts, &str, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<Labels> {
         let progress = context.progress();
         progress.unit("documents");
-        let (labels, told) = self.read_files(context, |_, file, document| {
+        let (labels, told) = self.read_files(context, |texts, file, document| {
             progress.add_rows(1);
-            take(&file.name, document)
+            take(texts, &file.name, document)
         })?;
-        self.leave(context, &told)?;
-        Ok(labels)
-    }
-
-    /// Leaves what became of the files as a fact, and for whoever puts parts together.
-    fn leave(&self, context: &Context, told: &Told) -> anyhow::Result<()> {
         told.record(context);
         if self.is_part() {
             told.write(context.out())?;
         }
-        Ok(())
+        Ok(labels)
     }
 
     /// As [`Corpus::each`], and says what became of the files instead of leaving it.
@@ -272,7 +259,7 @@ impl Named {
     /// A file in the place `root` of some texts. Its label begins with the key of the texts' path and goes on with the way from there to `root`.
     fn of(texts: &Texts, label: &str, root: &Path, path: PathBuf) -> Self {
         let (key, above) = label.split_once('/').unwrap_or((label, ""));
-        let below = path.strip_prefix(root).map(Path::to_string_lossy).unwrap_or_default();
+        let below = folder::below(root, &path).map(Path::to_string_lossy).unwrap_or_default();
         let number = key.rsplit('.').next().filter(|_| texts.paths.len() > 1).unwrap_or_default();
         let own = match above.is_empty() && below.is_empty() {
             true => path.file_name().unwrap_or_default().to_string_lossy(),

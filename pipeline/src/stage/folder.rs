@@ -33,6 +33,11 @@ pub(crate) fn ending(path: &Path, endings: &[&str]) -> anyhow::Result<Vec<PathBu
     Ok(found)
 }
 
+/// The way from the folder `path` to `file`, which was found in it; none if it is that file.
+pub(crate) fn below<'f>(path: &Path, file: &'f Path) -> Option<&'f Path> {
+    file.strip_prefix(path).ok().filter(|below| !below.as_os_str().is_empty())
+}
+
 /// `found` in `path`, of which there must be some; `looks` is what looks for them, for messages.
 ///
 /// # Errors

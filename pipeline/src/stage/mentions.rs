@@ -246,7 +246,7 @@ impl Stage for Mentions {
         let out = Form::Parquet.open(Some(&context.out().join(MENTIONS)))?;
         let mut tagging = Tagging::new(&tools, out, CancelToken::NEVER);
         // Documents of several files may have the same ids.
-        self.corpus.each_of_files(context, |file, document| tagging.push(Some(file), document))?;
+        self.corpus.each_of_files(context, |_, file, document| tagging.push(Some(file), document))?;
         let found = tagging.finish()?;
         Report::new(json!(tools.names().dictionary().report()), found).write(context)
     }

@@ -9,6 +9,7 @@ use super::{Config, Corpus, Extent, Texts, found};
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Artifacts, Input, Stage};
+use crate::stage::folder;
 use crate::stage::location::Place;
 use crate::stage::memory::Memory;
 
@@ -159,8 +160,7 @@ impl Corpus {
             return Ok(vec![Piece { texts, place: place.clone(), bytes }]);
         }
         let piece = |file: &PathBuf| {
-            let below = file.strip_prefix(path).ok().filter(|below| !below.as_os_str().is_empty());
-            let place = match below.map(Path::to_str) {
+            let place = match folder::below(path, file).map(Path::to_str) {
                 Some(Some(below)) => place.file(below),
                 Some(None) => anyhow::bail!("{}: the name is no Unicode: rename the file", file.display()),
                 None => place.clone(),

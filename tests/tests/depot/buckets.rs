@@ -1,0 +1,161 @@
+//! Depots in buckets: of S3 (a server of others' making, and one here in which eight race), Google and Azure.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use base::whole::write_whole;
+use engraft_tests::s3::S3;
+use engraft_tests::server::{Request, Server};
+use engraft_tests::{Engraft, assert_same};
+use store::Store;
+use store::depot::{Created, Depot};
+use store::location::Location;
+use store::options::Environment;
+
+use super::{at, below, race};
+use crate::store::bench::{numbers, options};
+
+/// Variables with what they are set to.
+type Variables = Vec<(&'static str, String)>;
+
+/// What names a server of S3's kind and who asks it.
+fn s3_at(endpoint: &str) -> Variables {
+    vec![
+        ("AWS_ENDPOINT_URL", endpoint.to_owned()),
+        ("AWS_ACCESS_KEY_ID", "testing".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "testing".to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+    ]
+}
+
+/// The same run with these variables.
+fn with(run: Engraft, variables: &Variables) -> Engraft {
+    variables.iter().fold(run, |run, (name, value)| run.env(name, value))
+}
+
+/// The depot at `url`, asked with these variables.
+fn depot_at(url: &str, variables: &Variables, cache: &Path) -> Depot {
+    let mut options = options(cache);
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+    options.environment = Environment::of(variables);
+    Depot::new(Store::new(options), Location::parse(url).unwrap())
+}
+
+#[test]
+fn eight_processes_that_race_in_a_bucket_leave_one_line_and_the_same_artifact() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start().unwrap();
+    server.gather("/bucket/depot/lines/", 8);
+    let variables = s3_at(&server.url(""));
+    let racer = |out: &Path| with(at(&["run", "world"], out, "s3://bucket/depot"), &variables);
+    race(folder.path(), &racer, &|| server.paths("/bucket/depot/lines/").len());
+    let lines = |request: &&Request| request.method == "PUT" && request.target.contains("/lines/");
+    assert_eq!(server.requests().iter().filter(lines).count(), 8, "all of them had made it");
+}
+
+#[test]
+fn an_s3_server_of_others_holds_a_depot() {
+    let Some(s3) = S3::of_environment().unwrap() else { return };
+    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
+    let folder = tempfile::tempdir().unwrap();
+    let variables = s3_at(&s3.url());
+    let place = depot_at("s3://bucket/a/depot", &variables, folder.path());
+    // One object in parts, one in a single request, one by condition.
+    let large = numbers(20 << 20, 3);
+    write_whole(&folder.path().join("large"), &large).unwrap();
+    write_whole(&folder.path().join("small"), b"small").unwrap();
+    for name in ["large", "small"] {
+        let sent = std::sync::atomic::AtomicU64::new(0);
+        let count = |bytes| {
+            sent.fetch_add(bytes, std::sync::atomic::Ordering::SeqCst);
+        };
+        place.put(&format!("x/{name}"), &folder.path().join(name), &count).unwrap();
+        assert_eq!(sent.into_inner(), fs::metadata(folder.path().join(name)).unwrap().len());
+    }
+    assert!(place.read("x/large").unwrap().unwrap() == large);
+    assert_eq!(place.create("x/once", b"1").unwrap(), Created::New);
+    assert_eq!(place.create("x/once", b"2").unwrap(), Created::There);
+    assert_eq!(place.read("x/once").unwrap().unwrap(), b"1");
+    assert_eq!((place.read("x/none").unwrap(), place.length("x/none").unwrap()), (None, None));
+    let listed: Vec<_> = place.list("x").unwrap().into_iter().map(|found| (found.key, found.bytes)).collect();
+    let expected =
+        [("x/large", 20 << 20), ("x/once", 1), ("x/small", 5)].map(|(key, bytes)| (key.to_owned(), bytes));
+    assert_eq!(listed, expected);
+    place.remove("x/once").unwrap();
+    place.remove("x/once").unwrap();
+    assert_eq!(place.length("x/once").unwrap(), None);
+    // And the whole, with a name that needs to be encoded.
+    let run = |out: &str, verb: &[&str]| {
+        with(at(verb, &folder.path().join(out), "s3://bucket/our depot"), &variables)
+    };
+    run("1", &["run", "triples"]).ok();
+    let ran = run("2", &["run", "triples"]).output();
+    assert!(ran.code() == Some(0) && ran.text().contains("1 pulled, 1 in the depot"), "{}", ran.text());
+    assert_same(&below(&folder.path().join("1/triples")), &below(&folder.path().join("2/triples")), "by s3");
+    let gone = run("1", &["gc", "--all", "--grace", "0"]).ok();
+    assert!(gone.contains("removed 2 artifacts"), "{gone}");
+    let unreachable = at(&["run", "world"], &folder.path().join("3"), "s3://bucket/depot")
+        .env("AWS_ENDPOINT_URL", "http://127.0.0.1:9");
+    let ran = unreachable.env("AWS_REGION", "us-east-1").arg("--deadline").arg("1").output();
+    assert!(ran.code() == Some(2) && ran.text().contains("the depot s3://bucket/depot"), "{}", ran.text());
+}
+
+#[test]
+fn google_and_azure_create_an_object_once_and_take_others_again() {
+    let server = Server::start().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    write_whole(&folder.path().join("file"), b"some bytes").unwrap();
+    let base = server.url("");
+    let key = r#"{"private_key": "k", "private_key_id": "i", "client_email": "e", "disable_oauth": true}"#;
+    let google = vec![("GOOGLE_BASE_URL", base.clone()), ("GOOGLE_SERVICE_ACCOUNT_KEY", key.to_owned())];
+    let azure = vec![
+        ("AZURE_STORAGE_ENDPOINT", base),
+        ("AZURE_STORAGE_ACCOUNT_NAME", "me".to_owned()),
+        ("AZURE_STORAGE_ACCOUNT_KEY", "c2VjcmV0".to_owned()),
+    ];
+    for (url, variables) in [("gs://bucket/depot", google), ("az://box/depot", azure)] {
+        let place = depot_at(url, &variables, folder.path());
+        assert_eq!(place.create("x/once", b"1").unwrap(), Created::New, "{url}");
+        assert_eq!(place.create("x/once", b"2").unwrap(), Created::There, "{url}");
+        place.put("x/file", &folder.path().join("file"), &|_| ()).unwrap();
+        place.put("x/file", &folder.path().join("file"), &|_| ()).unwrap();
+        let read = |key: &str| place.read(key).unwrap();
+        assert_eq!(
+            (read("x/once"), read("x/file")),
+            (Some(b"1".into()), Some(b"some bytes".into())),
+            "{url}"
+        );
+        // Azure removes in batches, of which this server knows nothing.
+        if url.starts_with("gs:") {
+            place.remove("x/once").unwrap();
+            place.remove("x/once").unwrap();
+            assert_eq!(place.length("x/once").unwrap(), None, "{url}");
+        }
+    }
+}
+
+#[test]
+fn a_kill_between_the_parts_of_a_large_file_leaves_nothing_to_be_seen_in_a_bucket() {
+    let Some(s3) = S3::of_environment().unwrap() else { return };
+    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("1"), folder.path().join("2"));
+    let variables = s3_at(&s3.url());
+    let large = |verb: &str, out: &Path| {
+        let run = at(&[verb, "world"], out, "s3://bucket/depot").set("world.scale=5").arg("--jobs").arg("1");
+        with(run, &variables)
+    };
+    Engraft::small(&["run", "world"], &one).set("world.scale=5").ok();
+    // Files go in the order of their names, those of up to 8 MiB in one request.
+    let files = below(&one.join("world")).into_values();
+    let before: BTreeSet<_> = files.take_while(|bytes| bytes.len() <= 8 << 20).collect();
+    let killed = large("push", &one).kill_at(&format!("world:blob:{}", before.len() + 1)).output();
+    assert_eq!(killed.code(), None, "{}", killed.text());
+    let place = depot_at("s3://bucket/depot", &variables, folder.path());
+    assert_eq!(place.list("blobs").unwrap().len(), before.len());
+    assert_eq!(place.list("lines").unwrap(), []);
+    large("push", &one).ok();
+    large("pull", &two).ok();
+    assert_same(&below(&one.join("world")), &below(&two.join("world")), "in parts");
+}
