@@ -3,6 +3,7 @@
 //! A source is a value: its options as a config gives them, the files that it reads, and how. Each has a file or a folder here and a line in the list below;
 //! [`Config`] is that list as a table of a config, and gives the sources in the order in which they are read.
 
+mod active;
 mod curie;
 pub mod edges;
 pub mod files;
@@ -41,6 +42,7 @@ use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use self::active::Inactive;
 use self::files::{Files, Slot};
 pub use self::funnel::{Funnel, Report};
 use self::naming::Naming;

@@ -1,8 +1,9 @@
 """Files of every source in its publisher's layout, with what a count by itself finds in them.
 
-Usage: sources.py FOLDER [ONTOLOGY]
+Usage: sources.py FOLDER [FILE ...]
 Writes files with random contents, a folder for each source, and prints, as JSON lines, the source's table of a config, how many triples and how many of their
-ends there are, and how many rows are dropped for which reason. ONTOLOGY is an OBO file of somebody else's, which is counted as well. Reads nothing of engraft's.
+ends there are, and how many rows are dropped for which reason. FILE is one that others have published, which is counted as well: an ontology in OBO, the tabular
+list of ICD-10-CM in XML, a KGX graph in JSON. Reads nothing of engraft's.
 """
 
 import gzip
@@ -10,6 +11,7 @@ import json
 import random
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 out = Path(sys.argv[1])
 THINGS, ROWS = 400, 3000
@@ -196,6 +198,24 @@ def primekg():
     tell("edges", f'[sources.edges.prime]\nfiles = ["kg.csv"]\nrelation.column = "relation"\n{ends}', kept, blank_lines=1)
 
 
+def dated_edges():
+    graph = Graph("dated edges")
+    put("dated/edges.csv", table(("from", "relation", "to", "active"), [(one, relation, other, int(not over)) for one, relation, other, over in graph.rows], COMMA))
+    put("dated/nodes.tsv", table(("id", "name", "in_use"), [(number, name(number), "no" if number in graph.old else "yes") for number in range(THINGS)]))
+    ends = 'subject.id = "from"\nobject.id = "to"\nrelation.column = "relation"\nlayout.active = "active"'
+    nodes = 'nodes = [{ path = "dated/nodes.tsv", layout = { separator = "tab", active = "in_use" }, columns = { id = "id", name = "name" } }]'
+    tell("edges with a validity", f'[sources.edges.dated]\nfiles = ["dated/edges.csv"]\n{ends}\n{nodes}', graph.kept(), inactive=graph.over_rows(), obsolete=graph.loose_rows())
+
+
+def dated_neo4j():
+    graph = Graph("dated neo4j")
+    put("dated/graph.csv", table(
+        ("_id", "_labels", "name", "valid", "_start", "_end", "_type"),
+        [*((number, ":Disease", quoted(name(number)), str(number not in graph.old).lower(), "", "", "") for number in range(THINGS)),
+         *(("", "", "", str(not over).lower(), one, other, relation) for one, relation, other, over in graph.rows)], COMMA))
+    tell("neo4j with a validity", '[sources.neo4j.dated]\nfiles = ["dated/graph.csv"]\nactive = "valid"', graph.kept(), inactive=graph.over_rows(), obsolete=graph.loose_rows())
+
+
 def neo4j():
     graph = Graph("neo4j")
     # Things out of use are in no table of nodes.
@@ -207,42 +227,74 @@ def neo4j():
 
 def kgx():
     graph = Graph("kgx")
-    nodes = [{"id": f"MONDO:{number}", "name": name(number), "category": ["biolink:Disease"]} for number in range(THINGS)]
+    nodes = [{"id": f"MONDO:{number}", "name": name(number), "category": ["biolink:Disease"], "deprecated": number in graph.old} for number in range(THINGS)]
     edges = [
-        {"subject": f"MONDO:{one}", "predicate": "biolink:subclass_of" if relation == "is_a" else "biolink:located_in", "object": f"MONDO:{other}", "negated": over}
+        {"subject": f"MONDO:{one}", "predicate": "biolink:subclass_of" if relation == "is_a" else "biolink:located_in", "object": f"MONDO:{other}", "negated": over and one % 2 == 0, "deprecated": over and one % 2 == 1}
         for one, relation, other, over in graph.rows
     ]
-    kept = {(one, relation, other) for one, relation, other, over in graph.rows if not over}
+    negated = sum(edge["negated"] for edge in edges)
+    deprecated = graph.over_rows() - negated + graph.loose_rows()
     lines = lambda of: "".join(json.dumps(record) + "\n" for record in of)
     put("kgx/nodes.jsonl", lines(nodes))
     put("kgx/edges.jsonl", lines(edges))
     put("kgx/graph.json", json.dumps({"nodes": nodes, "edges": edges}))
-    put("kgx/nodes.tsv", table(("id", "name", "category"), [(of["id"], of["name"], "biolink:Disease") for of in nodes]))
-    put("kgx/edges.tsv", table(("subject", "predicate", "object", "negated"), [(of["subject"], of["predicate"], of["object"], str(of["negated"]).lower()) for of in edges]))
+    put("kgx/nodes.tsv", table(("id", "name", "category", "deprecated"), [(of["id"], of["name"], "biolink:Disease", of["deprecated"]) for of in nodes]))
+    put("kgx/edges.tsv", table(("subject", "predicate", "object", "negated", "deprecated"), [tuple(str(value) for value in of.values()) for of in edges]))
     for nodes, edges in (("nodes.jsonl", "edges.jsonl"), ("graph.json", "graph.json"), ("nodes.tsv", "edges.tsv")):
-        tell(f"kgx {nodes}", f'[sources.kgx.own]\nnodes = "kgx/{nodes}"\nedges = "kgx/{edges}"', kept, negated=graph.over_rows())
+        tell(f"kgx {nodes}", f'[sources.kgx.own]\nnodes = "kgx/{nodes}"\nedges = "kgx/{edges}"', graph.kept(), negated=negated, deprecated=deprecated)
+
+
+def tabular(path):
+    """What the chapters, blocks, categories and codes of ICD-10-CM are part of."""
+    rows = set()
+
+    def below(element, parent):
+        for child in element:
+            if child.tag in ("section", "diag"):
+                own = child.get("id") if child.tag == "section" else child.findtext("name")
+                rows.add((own.strip(), "isa", parent))
+                below(child, own.strip())
+
+    for chapter in ElementTree.parse(path).getroot().iter("chapter"):
+        below(chapter, chapter.findtext("name").strip())
+    # A block with no more than its one category has the category's code.
+    tell(Path(path).name, f'[sources.icd10cm]\npath = "{path}"', {row for row in rows if row[0] != row[2]})
+
+
+def graph_of(path):
+    """The edges of a KGX graph between nodes that it has; one that is given twice, or of a node with itself, is none."""
+    graph = json.loads(Path(path).read_text(encoding="utf-8"))
+    nodes = {node["id"] for node in graph["nodes"]}
+    rows = [(edge["subject"], edge["predicate"], edge["object"]) for edge in graph["edges"]]
+    kept = {row for row in rows if {row[0], row[2]} <= nodes and row[0] != row[2]}
+    tell(Path(path).name, f'[sources.kgx.own]\nnodes = "{path}"\nedges = "{path}"', kept, no_node=sum(not {row[0], row[2]} <= nodes for row in rows))
 
 
 def counted(path):
-    """The terms of an OBO file that are in use, and what they say of each other."""
-    terms, rows = {}, []
+    """The terms of an OBO file that are in use, and what they say of each other; of a relation and its inverse one direction."""
+    terms, rows, inverse = {}, [], {}
     for stanza in Path(path).read_text(encoding="utf-8").split("\n\n"):
         lines = stanza.strip().split("\n")
-        if lines[0] != "[Term]":
-            continue
         tags = [line.split(": ", 1) for line in lines[1:]]
         values = lambda name: [value.split(" !")[0].split(" {")[0].strip() for tag, value in tags if tag == name]
+        if lines[0] == "[Typedef]":
+            inverse |= {values("id")[0]: other for other in values("inverse_of")}
+        if lines[0] != "[Term]":
+            continue
         own = values("id")[0]
         if values("is_obsolete") != ["true"]:
             terms[own] = values("name")[0]
         rows += [(own, "is_a", other) for other in values("is_a")]
         rows += [(own, *row.split()[:2]) for row in values("relationship")]
+    inverse |= {other: one for one, other in inverse.items()}
+    turned = lambda row: (row[2], inverse[row[1]], row[0]) if inverse.get(row[1], "~") < row[1] else row
+    rows = [turned(row) for row in rows]
     tell(Path(path).name, f'[sources.obo]\npath = "{path}"', {row for row in rows if row[0] in terms and row[2] in terms})
 
 
 for kind in ("Snapshot", "Full"):
     snomed(kind)
-for write in (omop, rxnorm, icd10cm, ontologies, rdf, primekg, neo4j, kgx):
+for write in (omop, rxnorm, icd10cm, ontologies, rdf, primekg, dated_edges, neo4j, dated_neo4j, kgx):
     write()
 for path in sys.argv[2:]:
-    counted(path)
+    {".obo": counted, ".xml": tabular, ".json": graph_of}[Path(path).suffix](path)

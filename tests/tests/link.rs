@@ -66,6 +66,31 @@ fn mentions_are_linked_to_the_nearest_names() {
 }
 
 #[test]
+fn an_encoder_that_has_learnt_the_graph_is_compared_with_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, config) = (folder.path().join("out"), config(folder.path(), "of = [\"encoder\", \"retrain\"]"));
+    let graph = fs::read_to_string(folder.path().join("graph.obo")).unwrap();
+    let site = graph.replace("name: migraine\n", "name: migraine\nrelationship: part_of MESH:D4\n");
+    write_whole(&folder.path().join("graph.obo"), site.as_bytes()).unwrap();
+    let run = |verb: &[&str]| {
+        Engraft::own(verb, &config, &out)
+            .set("split={}")
+            .set("retrain={ max_steps = 3, stream = { batching = { items = 4 } } }")
+            .output()
+    };
+    let ran = run(&["run", "link"]);
+    assert_eq!(ran.code(), Some(0), "{}", ran.text());
+    let scores = json(out.join("link/link.json"));
+    for model in ["encoder", "retrain"] {
+        assert!(scores["sets"]["set"][model]["accuracy_1"]["value"].as_f64().is_some(), "{scores}");
+    }
+    let models: Vec<_> =
+        json_lines(out.join("link/answers.jsonl")).iter().map(|of| of["model"].clone()).collect();
+    assert_eq!(models.iter().filter(|model| *model == "retrain").count(), 3, "{models:?}");
+    assert!(run(&["why", "link"]).text().contains("up to date"));
+}
+
+#[test]
 fn lists_of_mentions_are_sets_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let (out, config) = (folder.path().join("out"), config(folder.path(), "max_tokens = 20"));

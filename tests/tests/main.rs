@@ -41,6 +41,7 @@ mod parity_samples;
 mod parity_transformers;
 mod parts;
 mod plan_run;
+mod presets;
 mod python;
 mod query;
 mod rank;

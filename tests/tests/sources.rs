@@ -9,17 +9,24 @@ use engraft_tests::{Engraft, json, skipped};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
-/// A published ontology, if it is there.
+/// Published files, and the names by which they are fetched.
+const PUBLISHED: [(&str, &str); 4] = [
+    ("doid/DO_rare_slim.obo", "doid"),
+    ("go/goslim_generic.obo", "go"),
+    ("icd10cm/simple_icd_10_cm/data/icd10c-tabular-April-1-2026.xml", "icd10cm"),
+    ("kgx/graph.json", "kgx-example"),
+];
+
+/// Those of them that are there.
 #[expect(clippy::disallowed_methods, reason = "the environment names the data")]
-fn published() -> Option<PathBuf> {
-    let data = std::env::var_os("ENGRAFT_DATA").map(PathBuf::from);
-    let file = data.map(|data| data.join("doid/DO_rare_slim.obo")).filter(|file| file.is_file());
-    if file.is_none() {
-        skipped(
-            "there is no doid/DO_rare_slim.obo in ENGRAFT_DATA (engraft fetch doid): DOID is not counted",
-        );
+fn published() -> Vec<PathBuf> {
+    let data = PathBuf::from(std::env::var_os("ENGRAFT_DATA").unwrap_or_default());
+    let (there, missing): (Vec<_>, Vec<_>) =
+        PUBLISHED.iter().partition(|(file, _)| data.join(file).is_file());
+    for (file, name) in missing {
+        skipped(&format!("there is no {file} in ENGRAFT_DATA (engraft fetch {name}): it is not counted"));
     }
-    file
+    there.into_iter().map(|(file, _)| data.join(file)).collect()
 }
 
 fn rows(file: &Path) -> i64 {

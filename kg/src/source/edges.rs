@@ -12,6 +12,7 @@ use base::read::ReadError;
 use base::setting::InvalidSetting;
 
 pub use self::options::{End, Layout, Nodes, Options, Relation};
+use super::active::{Activity, INACTIVE};
 use super::curie::{self, Curie};
 use super::files::{Files, Reopened, Slot};
 use super::named::{Used, rows};
@@ -77,16 +78,28 @@ impl Places {
     }
 }
 
-impl Used for Places {
+impl Places {
+    fn used(&self) -> impl Iterator<Item = usize> {
+        [Some(self.id), self.name, self.kind, self.namespace].into_iter().flatten()
+    }
+}
+
+/// Where the columns of a table of nodes are.
+struct NodeColumns {
+    node: Places,
+    active: Activity,
+}
+
+impl Used for NodeColumns {
     fn used(&self) -> Vec<usize> {
-        [Some(self.id), self.name, self.kind, self.namespace].into_iter().flatten().collect()
+        self.node.used().chain(self.active.column()).collect()
     }
 }
 
 impl Used for Columns {
     fn used(&self) -> Vec<usize> {
-        let ends = [self.subject.used(), self.object.used()].concat();
-        ends.into_iter().chain(self.relation).chain(self.text).collect()
+        let ends = self.subject.used().chain(self.object.used());
+        ends.chain(self.relation).chain(self.text).chain(self.active.column()).collect()
     }
 }
 
@@ -96,6 +109,8 @@ struct Said {
     name: Option<String>,
     others: BTreeSet<String>,
     kinds: BTreeSet<String>,
+    /// Whether a table of nodes has an inactive row of it, or one that is not.
+    rows: [bool; 2],
 }
 
 /// All things, in the order in which they are first met.
@@ -134,12 +149,28 @@ impl Things<'_> {
         })
     }
 
-    /// Takes what a row says of the thing of this key.
-    fn describe(&mut self, key: String, record: &Record<'_>, places: Places) {
+    /// What is said of the thing of this key.
+    fn said(&mut self, key: String) -> &mut Said {
         if !self.said.contains_key(&key) {
             self.order.push(key.clone());
         }
-        let said = self.said.entry(key).or_default();
+        self.said.entry(key).or_default()
+    }
+
+    /// Takes a row of a table of nodes; says whether it is left out.
+    fn node(&mut self, record: &Record<'_>, columns: &NodeColumns) -> Result<bool, NoRow> {
+        let key = self.key(record, columns.node)?;
+        let is_left_out = columns.active.leaves_out(record)?;
+        self.said(key.clone()).rows[usize::from(!is_left_out)] = true;
+        if !is_left_out {
+            self.describe(key, record, columns.node);
+        }
+        Ok(is_left_out)
+    }
+
+    /// Takes what a row says of the thing of this key.
+    fn describe(&mut self, key: String, record: &Record<'_>, places: Places) {
+        let said = self.said(key);
         let value =
             |column: Option<usize>| column.map(|at| record.field(at).trim()).filter(|text| !text.is_empty());
         if let Some(name) = value(places.name) {
@@ -188,6 +219,7 @@ struct Columns {
     object: Places,
     relation: Option<usize>,
     text: Option<usize>,
+    active: Activity,
 }
 
 impl Columns {
@@ -197,7 +229,8 @@ impl Columns {
         let Relation { column, text, .. } = &options.relation;
         let relation = column.as_ref().map(|column| records.column(column, "relation")).transpose()?;
         let text = text.as_ref().map(|column| records.column(column, "relation's words")).transpose()?;
-        Ok(Self { subject, object, relation, text })
+        let active = Activity::new(records, options.layout.active.as_ref(), options.layout.inactive)?;
+        Ok(Self { subject, object, relation, text, active })
     }
 }
 
@@ -217,19 +250,26 @@ pub fn read(
     let mut things = Things { source: name, options, said: HashMap::new(), order: Vec::new() };
     let mut supporting = Vec::new();
     for (file, nodes) in lists.nodes.iter().zip(&options.nodes) {
-        let mut read = 0;
+        let mut read = [0; 2];
         let mut tally = rows(
             file,
             nodes.layout.shape(),
             Unfit::new(options.max_unfit),
-            |records| Places::new(&nodes.columns, records),
-            |places, record| {
-                things.describe(things.key(record, *places)?, record, *places);
-                read += 1;
+            |records| {
+                let Layout { active, inactive, .. } = &nodes.layout;
+                let active = Activity::new(records, active.as_ref(), *inactive)?;
+                Ok(NodeColumns { node: Places::new(&nodes.columns, records)?, active })
+            },
+            |columns, record| {
+                read[usize::from(things.node(record, columns)?)] += 1;
                 Ok(())
             },
         )?;
-        (0..read).for_each(|_| tally.keep());
+        let [kept, left_out] = read;
+        (0..kept).for_each(|_| tally.keep());
+        if left_out > 0 {
+            tally.drop_all(INACTIVE, left_out);
+        }
         supporting.push(tally);
     }
     for file in &lists.edges {
@@ -240,6 +280,9 @@ pub fn read(
             |records| Columns::find(options, records),
             |columns, record| {
                 let ([subject, object], _) = things.edge(record, columns)?;
+                if columns.active.leaves_out(record)? {
+                    return Ok(());
+                }
                 things.describe(subject, record, columns.subject);
                 things.describe(object, record, columns.object);
                 Ok(())
@@ -261,10 +304,17 @@ pub fn read(
 }
 
 fn term(key: String, said: Said) -> Term {
-    let Said { name, others, kinds } = said;
+    let Said { name, others, kinds, rows } = said;
     let types = kinds.into_iter().map(|name| SemanticType { code: None, name });
     let synonyms = others.into_iter().map(|text| Synonym { text, scope: Scope::Exact });
-    Term { key, name, types: types.collect(), synonyms: synonyms.collect(), ..Term::default() }
+    Term {
+        key,
+        name,
+        types: types.collect(),
+        synonyms: synonyms.collect(),
+        is_obsolete: rows == [true, false],
+        ..Term::default()
+    }
 }
 
 /// States the rows of all edges.
@@ -283,6 +333,10 @@ fn state(
             |records| Columns::find(options, records),
             |columns, record| {
                 let ([subject, object], relation) = things.edge(record, columns)?;
+                if columns.active.leaves_out(record)? {
+                    ontology.leave_out_row(INACTIVE);
+                    return Ok(());
+                }
                 let words =
                     columns.text.map(|column| record.field(column).trim()).filter(|text| !text.is_empty());
                 if let Some(text) = words {

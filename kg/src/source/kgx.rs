@@ -1,19 +1,19 @@
 //! Knowledge Graph Exchange (github.com/biolink/kgx), as two tables of tab-separated columns, as JSON lines, or as one JSON document.
 //!
-//! `nodes.tsv` has `id`, `category`, `name` and, where given, `synonym`, `description`, `same_as`, `equivalent_identifiers`, `xref`;
+//! `nodes.tsv` has `id`, `category`, `name` and, where given, `synonym`, `description`, `same_as`, `equivalent_identifiers`, `xref`, `deprecated`;
 //! `edges.tsv` has `subject`, `predicate`, `object` and, where given, `primary_knowledge_source` (or `knowledge_source`) and
-//! `negated`. Columns are found by their names, in any order; others are not read. Several values of a field are separated by `|`.
+//! `negated` and `deprecated`. Columns are found by their names, in any order; others are not read. Several values of a field are separated by `|`.
 //!
 //! As JSON (names that end in `.jsonl`, `.json`) nodes and edges are objects with the same keys, and several values are lists.
 //!
 //! Ids are CURIEs: `UMLS:C0000005` becomes the key `umls:C0000005`. A predicate loses its prefix `biolink:`. Edges that are negated
-//! are no triples; they and edges to a node that the nodes lack are dropped and counted. A node may be listed twice only in the same
-//! words.
+//! are no triples; they, deprecated edges and edges of a node that is deprecated or that the nodes lack are dropped and counted. A node may be
+//! listed twice only in the same words.
 
 mod json;
 mod nodes;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufRead;
 use std::path::Path;
 
@@ -24,12 +24,16 @@ use base::share::Share;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use self::nodes::{Nodes, Roles};
+use self::nodes::{Met, Nodes, Roles};
 use super::curie;
 use super::files::{Files as Found, Input, Location, Slot};
 use super::funnel::Funnel;
-use super::naming::{Allowed, Naming, Untexted};
-use super::separated::{Column, Record, Records, Shape};
+use super::named::each_fitting;
+use super::naming::{Naming, Untexted};
+pub use super::ontology::Obsolete;
+use super::ontology::{is_code, words};
+use super::separated::{Column, NoRow, Record, Records, Shape};
+use super::unfit::{UNFIT, Unfit};
 use super::{Source, SourceReport, check_level, not_kept};
 use crate::table::builder::{DraftOrigin, DraftRelation};
 use crate::table::{Builder, Origin};
@@ -49,6 +53,11 @@ pub struct Options {
     /// Source: ours: because publishers differ in what they mean by it, and a wrong identity merges entities.
     #[serde(default)]
     pub xref: Xref,
+    /// What to do with nodes and edges that are `deprecated`.
+    ///
+    /// Source: ours: because the graph itself no longer uses them.
+    #[serde(default)]
+    pub obsolete: Obsolete,
     /// Column of the edges with a number that says how strongly an edge holds; an empty field has none.
     pub weight: Option<String>,
     /// Pairs of predicates, without `biolink:`, that are inverses of each other. A predicate paired with itself is symmetric.
@@ -59,11 +68,17 @@ pub struct Options {
     /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
     /// no level.
     pub level: Option<u8>,
-    /// The share of nodes in triples that may have no `name` and then go by their ids, 0 to 1.
+    /// The share of nodes in triples that may have no `name`, and of predicates that may be codes (`RO:0002211`), and then go by their ids, 0 to 1.
     ///
     /// Source: ours: because a missing name is more often a wrong or truncated file than a nameless node.
     #[serde(default)]
     pub max_untexted: Share,
+    /// The share of a file's rows that may be dropped as malformed (another width, no CURIE or predicate, a node that is there already in other words), 0 to 1. With
+    /// 0 the first such row is an error.
+    ///
+    /// Source: ours: because a malformed row more often means a damaged file than a slip.
+    #[serde(default)]
+    pub max_unfit: Share,
 }
 
 impl Source for Options {
@@ -124,7 +139,7 @@ pub struct Stated {
 }
 
 /// The keys of nodes, the last of which is read if it is asked for, and of edges.
-const NODES: [(&str, Option<&str>); 8] = [
+const NODES: [(&str, Option<&str>); 9] = [
     ("id", None),
     ("category", None),
     ("name", None),
@@ -132,17 +147,20 @@ const NODES: [(&str, Option<&str>); 8] = [
     ("description", None),
     ("same_as", None),
     ("equivalent_identifiers", None),
+    (DEPRECATED, None),
     ("xref", None),
 ];
-const EDGES: [(&str, Option<&str>); 5] = [
+const EDGES: [(&str, Option<&str>); 6] = [
     ("subject", None),
     ("predicate", None),
     ("object", None),
     ("primary_knowledge_source", Some("knowledge_source")),
     (NEGATED, None),
+    (DEPRECATED, None),
 ];
 
 const NEGATED: &str = "negated";
+const DEPRECATED: &str = "deprecated";
 const NO_NODE: &str = "no_node";
 
 /// Reads the files into `builder`, as the source `name`.
@@ -173,17 +191,17 @@ pub fn read<R: BufRead>(
     };
     let edges = json::read(files.edges, list, read, |edges| &mut edges.tally)?;
     let mut relations = BTreeMap::new();
+    let unnamed = edges.relations.values().map(|used| &used.key).filter(|key| is_code(key));
+    let unnamed: BTreeSet<String> = unnamed.cloned().collect();
     for used in edges.relations.into_values() {
         *relations.entry(used.key).or_insert(0) += used.rows;
     }
     let [subjects, objects] = edges.nodes.ends();
     let (nodes, without_name) = edges.nodes.settle();
-    let allowed = Allowed { max_untexted: options.max_untexted, ..Allowed::default() };
     let entities = Untexted { without: without_name, all: nodes.kept };
     let without_name = entities.without.len() as u64;
-    let relations_named = Untexted { without: Vec::new(), all: relations.len() as u64 };
-    let naming =
-        Naming { source: name.to_owned(), allowed, entities, relations: relations_named, unused: Vec::new() };
+    let relations_named = Untexted { without: unnamed.into_iter().collect(), all: relations.len() as u64 };
+    let naming = Naming::of_names(name.to_owned(), options.max_untexted, entities, relations_named);
     let (source, triples, supporting) = (name.to_owned(), edges.tally, vec![nodes]);
     let funnel = Funnel { source, triples, supporting, subjects, objects, relations };
     Ok(Stated { funnel, without_name, naming })
@@ -216,32 +234,28 @@ struct Columns {
     object: usize,
     source: Option<usize>,
     negated: Option<usize>,
+    deprecated: Option<usize>,
     weight: Option<usize>,
 }
 
 impl<'o> Edges<'o> {
     fn new(name: &'o str, options: &'o Options, nodes: Nodes<'o>, label: &Path) -> Self {
-        let tally = Tally::new(label, &[BLANK_LINES, NEGATED, NO_NODE]);
+        let tally = Tally::new(label, &[BLANK_LINES, NEGATED, DEPRECATED, NO_NODE]);
         Self { name, options, nodes, relations: HashMap::new(), origins: HashMap::new(), tally }
     }
 
     fn read<R: BufRead>(&mut self, file: Input<R>, builder: &mut Builder) -> Result<(), ReadError> {
         let mut records = Records::new(file.reader, &file.label, Shape::TABS)?;
         let columns = Columns::new(&mut records, self.options)?;
-        while let Some(record) = records.next_record()? {
-            self.edge(&record, columns, builder)?;
-        }
+        let unfit = Unfit::new(self.options.max_unfit);
+        let left_out = each_fitting(&mut records, unfit, |record| self.edge(record, columns, builder))?;
+        count_unfit(&mut self.tally, left_out);
         records.account(&mut self.tally);
         self.tally.columns_not_used = records.unused(&columns.used());
         Ok(())
     }
 
-    fn edge(
-        &mut self,
-        record: &Record<'_>,
-        columns: Columns,
-        builder: &mut Builder,
-    ) -> Result<(), ReadError> {
+    fn edge(&mut self, record: &Record<'_>, columns: Columns, builder: &mut Builder) -> Result<(), NoRow> {
         let subject = node_key(record, columns.subject, "subject")?;
         let object = node_key(record, columns.object, "object")?;
         let predicate = record.field(columns.predicate).trim();
@@ -249,14 +263,17 @@ impl<'o> Edges<'o> {
             return Err(wrong(record, columns.predicate, "predicate", "a predicate without quotes"));
         }
         let weight = weight(record, columns.weight)?;
-        let negated = is_negated(record, columns.negated)?;
-        let known = [self.nodes.meet(&subject, Roles::SUBJECT), self.nodes.meet(&object, Roles::OBJECT)];
-        if negated {
-            self.tally.drop(NEGATED);
-            return Ok(());
-        }
-        if known != [true; 2] {
-            self.tally.drop(NO_NODE);
+        let is_negated = is_flagged(record, columns.negated, NEGATED)?;
+        let is_deprecated = is_flagged(record, columns.deprecated, DEPRECATED)?;
+        let met = [self.nodes.meet(&subject, Roles::SUBJECT), self.nodes.meet(&object, Roles::OBJECT)];
+        let left_out = [
+            (NEGATED, is_negated),
+            (DEPRECATED, is_deprecated && self.options.obsolete == Obsolete::Drop),
+            (NO_NODE, met.contains(&Met::Nothing)),
+            (DEPRECATED, met.contains(&Met::Deprecated)),
+        ];
+        if let Some((reason, _)) = left_out.into_iter().find(|(_, is_so)| *is_so) {
+            self.tally.drop(reason);
             return Ok(());
         }
         let ends = [self.nodes.entity(&subject, builder), self.nodes.entity(&object, builder)];
@@ -266,7 +283,7 @@ impl<'o> Edges<'o> {
         let vocabulary = columns.source.map(|column| record.field(column).trim()).unwrap_or_default();
         let origin = self.origin(vocabulary, weight, builder);
         let stated = builder.triple(subject, relation, object, origin);
-        stated.map_err(|error| not_kept(self.name, &error))
+        Ok(stated.map_err(|error| not_kept(self.name, &error))?)
     }
 
     fn relation(&mut self, predicate: &str, builder: &mut Builder) -> DraftRelation {
@@ -279,7 +296,7 @@ impl<'o> Edges<'o> {
             Some(curie) => curie.key(),
             None => predicate.to_owned(),
         };
-        let draft = builder.relation(self.name, &key, &key.replace('_', " "));
+        let draft = builder.relation(self.name, &key, &words(&key));
         self.relations.insert(predicate.to_owned(), Used { draft, key, rows: 1 });
         draft
     }
@@ -309,25 +326,25 @@ impl Columns {
         let object = named("object", "object")?;
         let weight = options.weight.as_ref().map(|name| named(name, "weight")).transpose()?;
         let source = records.optional(&["primary_knowledge_source", "knowledge_source"]);
-        let negated = records.optional(&[NEGATED]);
-        Ok(Self { subject, predicate, object, source, negated, weight })
+        let [negated, deprecated] = [NEGATED, DEPRECATED].map(|name| records.optional(&[name]));
+        Ok(Self { subject, predicate, object, source, negated, deprecated, weight })
     }
 
     fn used(self) -> Vec<usize> {
-        let maybe = [self.source, self.negated, self.weight].into_iter().flatten();
+        let maybe = [self.source, self.negated, self.deprecated, self.weight].into_iter().flatten();
         [self.subject, self.predicate, self.object].into_iter().chain(maybe).collect()
     }
 }
 
 /// The key of the node that a field names.
-fn node_key(record: &Record<'_>, column: usize, name: &'static str) -> Result<String, ReadError> {
+fn node_key(record: &Record<'_>, column: usize, name: &'static str) -> Result<String, NoRow> {
     let curie = curie::split(record.field(column).trim()).filter(|_| !record.is_wrapped(column));
     curie
         .map(curie::Curie::key)
         .ok_or_else(|| wrong(record, column, name, "a CURIE (PREFIX:id), without quotes"))
 }
 
-fn weight(record: &Record<'_>, column: Option<usize>) -> Result<Option<f64>, ReadError> {
+fn weight(record: &Record<'_>, column: Option<usize>) -> Result<Option<f64>, NoRow> {
     let Some(column) = column else { return Ok(None) };
     match record.field(column).trim() {
         "" => Ok(None),
@@ -338,18 +355,25 @@ fn weight(record: &Record<'_>, column: Option<usize>) -> Result<Option<f64>, Rea
     }
 }
 
-fn is_negated(record: &Record<'_>, column: Option<usize>) -> Result<bool, ReadError> {
+fn is_flagged(record: &Record<'_>, column: Option<usize>, name: &'static str) -> Result<bool, NoRow> {
     let Some(column) = column else { return Ok(false) };
     match record.field(column).trim().to_ascii_lowercase().as_str() {
         "" | "false" | "0" => Ok(false),
         "true" | "1" => Ok(true),
-        _ => Err(wrong(record, column, NEGATED, "true or false")),
+        _ => Err(wrong(record, column, name, "true or false")),
     }
 }
 
-fn wrong(record: &Record<'_>, column: usize, name: &'static str, expected: &str) -> ReadError {
+fn wrong(record: &Record<'_>, column: usize, name: &'static str, expected: &str) -> NoRow {
     let (place, found) = (record.place(Some((column, name))), record.field(column));
-    ReadError::text(place, found, expected, "fix the line, or write the file anew with kgx")
+    NoRow::Unfit(ReadError::text(place, found, expected, "fix the line, or write the file anew with kgx"))
+}
+
+/// Lists rows that do not fit among those that are dropped, where there are any.
+fn count_unfit(tally: &mut Tally, rows: u64) {
+    if rows > 0 {
+        tally.drop_all(UNFIT, rows);
+    }
 }
 
 #[cfg(test)]
@@ -376,10 +400,12 @@ mod tests {
             nodes: Location::default(),
             edges: Location::default(),
             xref: Xref::Ignore,
+            obsolete: Obsolete::Drop,
             weight: Some("score".to_owned()),
             inverses: Vec::new(),
             level: Some(0),
             max_untexted: Share::default(),
+            max_unfit: Share::default(),
         }
     }
 
@@ -423,7 +449,13 @@ mod tests {
         assert_eq!((edges.read, edges.kept, edges.lines, edges.bytes), (5, 3, 6, EDGES.len() as u64));
         assert_eq!(
             edges.dropped,
-            BTreeMap::from([("blank_lines", 0), ("negated", 1), ("no_node", 1), ("repeated_header", 0)])
+            BTreeMap::from([
+                ("blank_lines", 0),
+                ("deprecated", 0),
+                ("negated", 1),
+                ("no_node", 1),
+                ("repeated_header", 0)
+            ])
         );
         let nodes = &stated.funnel.supporting[0];
         assert_eq!((nodes.read, nodes.kept, nodes.bytes), (5, 3, NODES.len() as u64));
@@ -431,6 +463,7 @@ mod tests {
             nodes.dropped,
             BTreeMap::from([
                 ("blank_lines", 0),
+                ("deprecated", 0),
                 ("in_no_triple", 1),
                 ("repeated", 1),
                 ("repeated_header", 0)
@@ -438,6 +471,44 @@ mod tests {
         );
         let relations = BTreeMap::from([("ro:0001".to_owned(), 1), ("treats".to_owned(), 2)]);
         assert_eq!(stated.funnel.relations, relations);
+    }
+
+    #[test]
+    fn what_is_deprecated_is_left_out_and_counted_unless_it_is_to_be_kept() {
+        let nodes = "id\tname\tdeprecated\nA:1\ta\tFalse\nB:1\tb\ttrue\nC:1\tc\t\nD:1\td\ttrue\n";
+        let edges = "subject\tpredicate\tobject\tdeprecated\nA:1\tr\tB:1\t\nA:1\tr\tC:1\t\nC:1\tr\tA:1\ttrue\nB:1\tr\tZ:1\t\n";
+        let options = Options { weight: None, ..options() };
+        let (stated, canon) = parse(nodes, edges, &options).unwrap();
+        assert_eq!(canon.graph().unwrap().triples().len(), 1);
+        let (rows, of) = (&stated.funnel.triples, &stated.funnel.supporting[0]);
+        assert_eq!((rows.read, rows.kept), (4, 1));
+        assert_eq!((rows.dropped["deprecated"], rows.dropped["no_node"]), (2, 1));
+        assert_eq!((of.read, of.kept, of.dropped["deprecated"], of.dropped["in_no_triple"]), (4, 2, 2, 0));
+        let (stated, _) = parse(nodes, edges, &Options { obsolete: Obsolete::Keep, ..options }).unwrap();
+        assert_eq!((stated.funnel.triples.kept, stated.funnel.supporting[0].kept), (3, 3));
+        let error = parse(&nodes.replace("False", "perhaps"), edges, &tests::options()).unwrap_err();
+        assert!(
+            error.contains("line 2, column 3 (deprecated): found \"perhaps\", expected true or false"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_are_left_out_and_counted_where_the_config_allows_some() {
+        let nodes = "id\tname\tcategory\nA:1\ta\tx\nB:1\tb\nC:1\tc\tx\nC:1\tother\tx\n";
+        let edges = "subject\tpredicate\tobject\nA:1\tr\tB:1\nA:1\tr\tC:1\nA:1\tr\n \tr\tC:1\n";
+        let with =
+            |share: f64| Options { weight: None, max_unfit: Share::try_from(share).unwrap(), ..options() };
+        let (stated, canon) = parse(nodes, edges, &with(0.5)).unwrap();
+        assert_eq!(canon.graph().unwrap().triples().len(), 1);
+        let (rows, of) = (&stated.funnel.triples, &stated.funnel.supporting[0]);
+        assert_eq!((rows.read, rows.kept, rows.dropped["unfit"], rows.dropped["no_node"]), (4, 1, 2, 1));
+        assert_eq!((of.read, of.kept, of.dropped["unfit"]), (4, 2, 2));
+        let error = parse(nodes, edges, &with(0.4)).unwrap_err();
+        assert!(
+            error.contains("kg/nodes.tsv: line 3") && error.contains("2 of 4 rows of the file do not fit"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -483,14 +554,18 @@ mod tests {
             message.starts_with("kgx: 1 of 3 entities have no text") && message.contains("\"mondo:1\""),
             "{message}"
         );
-        let options = Options { max_untexted: Share::try_from(0.4).unwrap(), ..options() };
+        let options = Options { max_untexted: Share::try_from(0.5).unwrap(), ..options() };
         let (stated, canon) = parse(NODES, EDGES, &options).unwrap();
         let told = stated.naming.settle(&canon).unwrap();
-        assert_eq!(told, ["kgx: 1 of 3 entities have no text and are called by their ids (\"mondo:1\")"]);
+        let expected = [
+            "kgx: 1 of 3 entities have no text and are called by their ids (\"mondo:1\")",
+            "kgx: 1 of 2 relations have no text and are called by their ids (\"ro:0001\")",
+        ];
+        assert_eq!(told, expected);
         // One that is another source's thing is called as that is.
         let (stated, canon) = parse(
             &NODES.replace("MONDO:1\tbiolink:Disease\t", "MONDO:1\tbiolink:Disease\tUMLS:C0018681"),
-            EDGES,
+            &EDGES.replace("RO:0001", "biolink:affects"),
             &tests::options(),
         )
         .unwrap();

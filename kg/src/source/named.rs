@@ -1,7 +1,8 @@
 //! Tables row by row, in the columns that are asked for; among them those whose first line names the columns, between tabs and without quoting, as
 //! terminologies are released.
 
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use base::funnel::Tally;
 use base::read::ReadError;
@@ -9,7 +10,7 @@ use base::share::Share;
 
 use super::files::{Bytes, Reopened, unopened};
 use super::separated::{Column, NoRow, Quotes, Record, Records, Shape};
-use super::unfit::Unfit;
+use super::unfit::{UNFIT, Unfit};
 
 /// What to do about a value that is none.
 const REMEDY: &str = "fetch the file again";
@@ -69,7 +70,7 @@ impl Used for Vec<(&'static str, usize)> {
 pub(super) fn rows<'f, C: Used>(
     file: &'f Reopened<'_>,
     shape: Shape,
-    mut unfit: Unfit,
+    unfit: Unfit,
     find: impl FnOnce(&mut Records<'f, BufReader<Bytes<'f>>>) -> Result<C, ReadError>,
     mut take: impl FnMut(&C, &Record<'_>) -> Result<(), NoRow>,
 ) -> Result<Tally, ReadError> {
@@ -77,22 +78,38 @@ pub(super) fn rows<'f, C: Used>(
     let mut records = Records::new(BufReader::new(opened), &file.label, shape)?;
     let columns = find(&mut records)?;
     let mut tally = Tally::new(&file.label, &[]);
-    let mut read = 0;
+    let left_out = each_fitting(&mut records, unfit, |record| take(&columns, record))?;
+    if left_out > 0 {
+        tally.drop_all(UNFIT, left_out);
+    }
+    records.account(&mut tally);
+    tally.columns_not_used = records.unused(&columns.used());
+    Ok(tally)
+}
+
+/// Hands on each row, and says how many were left out because they do not fit.
+///
+/// # Errors
+/// When more do not fit than `unfit` allows, or `take` fails.
+pub(super) fn each_fitting<R: BufRead>(
+    records: &mut Records<'_, R>,
+    mut unfit: Unfit,
+    mut take: impl FnMut(&Record<'_>) -> Result<(), NoRow>,
+) -> Result<u64, ReadError> {
+    let (mut left_out, mut read) = (Tally::new(Path::new(""), &[UNFIT]), 0);
     loop {
         let taken = match records.next_record() {
             Ok(None) => break,
-            Ok(Some(record)) => take(&columns, &record),
+            Ok(Some(record)) => take(&record),
             Err(no) => Err(no),
         };
         read += 1;
         if let Err(no) = taken {
-            unfit.drop(no, &mut tally)?;
+            unfit.drop(no, &mut left_out)?;
         }
     }
-    unfit.settle(&Tally { read, ..tally.clone() })?;
-    records.account(&mut tally);
-    tally.columns_not_used = records.unused(&columns.used());
-    Ok(tally)
+    unfit.settle(&Tally { read, ..left_out.clone() })?;
+    Ok(left_out.dropped[UNFIT])
 }
 
 /// As [`rows`], of a file of a terminology.

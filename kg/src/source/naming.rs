@@ -28,6 +28,14 @@ pub struct Naming {
     pub(super) entities: Untexted<(DraftEntity, String)>,
     pub(super) relations: Untexted<String>,
     pub(super) unused: Vec<Unused>,
+    pub(super) coded: Coded,
+}
+
+/// What goes by its id where no texts are given, and looks like a code.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Coded {
+    pub(super) entities: Vec<(DraftEntity, String)>,
+    pub(super) relations: Vec<String>,
 }
 
 /// Things without a text, among those that could have one.
@@ -52,6 +60,17 @@ pub(super) struct Unused {
 const EXAMPLES: usize = 3;
 
 impl Naming {
+    /// Of a source whose files name what they list: so many may go by their ids.
+    pub(super) fn of_names(
+        source: String,
+        max_untexted: Share,
+        entities: Untexted<(DraftEntity, String)>,
+        relations: Untexted<String>,
+    ) -> Self {
+        let allowed = Allowed { max_untexted, ..Allowed::default() };
+        Self { source, allowed, entities, relations, unused: Vec::new(), coded: Coded::default() }
+    }
+
     /// What is to be told of it, if all of it is allowed.
     ///
     /// # Errors
@@ -63,6 +82,11 @@ impl Naming {
         let mut told = Vec::new();
         told.extend(self.untexted("entities", &entities, self.entities.all)?);
         told.extend(self.untexted("relations", &relations, self.relations.all)?);
+        let coded = self.coded.entities.iter().filter(|(entity, _)| canon.is_nameless(*entity));
+        let coded: Vec<&str> = coded.map(|(_, id)| id.as_str()).collect();
+        told.extend(self.coded("entities", &coded, self.entities.all));
+        let coded: Vec<&str> = self.coded.relations.iter().map(String::as_str).collect();
+        told.extend(self.coded("relations", &coded, self.relations.all));
         for Unused { file, id, line, texts, all } in &self.unused {
             if !self.allowed.max_unused_texts.allows(*texts, *all) {
                 let place = Place { file: file.clone(), line: *line, column: None };
@@ -82,6 +106,19 @@ impl Naming {
             ));
         }
         Ok(told)
+    }
+
+    /// What is to be told of `things` that go by their ids, if most of these are codes: names of genes are a few letters and digits as well.
+    fn coded(&self, things: &str, codes: &[&str], all: u64) -> Option<String> {
+        let count = codes.len() as u64;
+        let given = if things == "entities" { "entity_texts" } else { "relation_texts" };
+        (2 * count > all).then(|| {
+            format!(
+                "{}: {count} of {all} {things} are called by ids that look like codes ({}): {given} would give them names",
+                self.source,
+                examples(codes)
+            )
+        })
     }
 
     /// What is to be told of `things` without a text, if there are any.

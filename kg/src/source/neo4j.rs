@@ -10,99 +10,25 @@
 //!
 //! Nodes and relationships may stand in one file, as in exports. Files are read twice: relationships may come before their nodes.
 
+mod options;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 
 use base::funnel::Tally;
 use base::read::ReadError;
 use base::setting::InvalidSetting;
-use base::share::Share;
-use serde::{Deserialize, Serialize};
 
+pub use self::options::Options;
+use super::active::{ACTIVE, Activity, INACTIVE, Rule};
 use super::curie::{self, Curie};
-use super::files::{Files, Location, Reopened, Slot};
+use super::files::{Files, Reopened, Slot};
 use super::named::{Used, rows};
-use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Taken, Term};
-use super::separated::{FirstLine, NoRow, Quotes, Record, Separator, Shape};
+use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term};
+use super::separated::{FirstLine, NoRow, Quotes, Record, Shape};
 use super::unfit::{UNFIT, Unfit};
-use super::{Source, SourceReport, check_level, check_name};
+use super::{Inactive, Source, SourceReport, check_level, check_name};
 use crate::table::{Builder, SemanticType};
-
-/// A graph in Neo4j's CSV: where it lies and what is taken of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Options {
-    /// The files, each with the names of its columns in its first line; they may be packed (`.gz`). A header in a file of its own goes in front of
-    /// its rows first (`cat`).
-    #[serde(skip_serializing)]
-    pub files: Vec<Location>,
-    /// The character between columns; fields may stand in double quotes.
-    ///
-    /// Source: Neo4j's operations manual, `neo4j-admin database import`: its default.
-    #[serde(default = "Options::comma")]
-    pub separator: Separator,
-    /// The property that is a node's name.
-    ///
-    /// Source: ours: what most graphs call it.
-    #[serde(default = "Options::default_name")]
-    pub name: String,
-    /// Properties that are synonyms; of a list, each value is one.
-    #[serde(default)]
-    pub synonyms: Vec<String>,
-    /// The property that is a node's definition.
-    pub definition: Option<String>,
-    /// The property with an id that others know, such as `DOID:4`. Without it, or where a node has none, it is the node's own id.
-    pub key: Option<String>,
-    /// Namespaces of keys by the prefixes of ids: `{ DOID = "doid" }`. An id with another prefix, or none, belongs to this source alone.
-    #[serde(default)]
-    pub namespaces: BTreeMap<String, String>,
-    /// The relations to keep, as `:TYPE` has them. Without it, all of them.
-    pub relations: Option<BTreeSet<String>>,
-    /// Pairs of relations that are inverses of each other. A relation paired with itself is symmetric.
-    ///
-    /// Source: ours: because nothing in a relationship says which relations are inverse.
-    #[serde(default)]
-    pub inverses: Vec<[String; 2]>,
-    /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
-    /// no level.
-    pub level: Option<u8>,
-    /// The share of nodes in triples that may have no name and then go by their keys, 0 to 1.
-    ///
-    /// Source: ours: because a missing name is more often another property than a nameless node.
-    #[serde(default)]
-    pub max_untexted: Share,
-    /// The share of a file's rows that may be dropped as malformed (another width, no id or type, a node that is there already), 0 to 1. With 0 the first such row
-    /// is an error.
-    ///
-    /// Source: ours: because a malformed row more often means another separator than a slip.
-    #[serde(default)]
-    pub max_unfit: Share,
-}
-
-impl Options {
-    fn comma() -> Separator {
-        Separator::Comma
-    }
-
-    fn default_name() -> String {
-        "name".to_owned()
-    }
-
-    /// The properties that are read.
-    fn properties(&self) -> impl Iterator<Item = &str> {
-        let one = [Some(&self.name), self.definition.as_ref(), self.key.as_ref()].into_iter().flatten();
-        one.chain(&self.synonyms).map(String::as_str)
-    }
-
-    fn taken(&self) -> Taken<'_> {
-        Taken {
-            relations: self.relations.as_ref(),
-            level: self.level,
-            max_untexted: self.max_untexted,
-            relation_key: str::to_owned,
-            ..Taken::default()
-        }
-    }
-}
 
 impl Source for Options {
     fn check(&self, name: &str) -> Result<(), InvalidSetting> {
@@ -137,7 +63,7 @@ impl Source for Options {
 const REMEDY: &str = "fix the row, or export the graph anew";
 
 /// Where a file's columns are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Columns {
     id: Option<End>,
     labels: Option<usize>,
@@ -146,6 +72,7 @@ struct Columns {
     kind: Option<usize>,
     /// Properties that are asked for, by their names.
     properties: BTreeMap<String, usize>,
+    active: Activity,
 }
 
 /// A column of ids.
@@ -159,7 +86,16 @@ struct End {
 impl Columns {
     /// Finds them by the names in the first line.
     fn find(names: &[String], options: &Options, file: &Reopened<'_>) -> Result<Self, ReadError> {
-        let mut columns = Self::default();
+        let mut columns = Self {
+            id: None,
+            labels: None,
+            start: None,
+            end: None,
+            kind: None,
+            properties: BTreeMap::new(),
+            active: Activity::at(None, Rule::Keep),
+        };
+        let mut active = None;
         let asked: BTreeSet<&str> = options.properties().collect();
         for (column, name) in names.iter().enumerate() {
             let (property, kind) = match name.split_once(':') {
@@ -179,10 +115,15 @@ impl Columns {
                 (_, "TYPE") | ("_type", "") => columns.kind = Some(column),
                 _ => {}
             }
+            let is_active = |asked: &String| asked == property;
+            if options.active.as_ref().map_or(ACTIVE.contains(&property), is_active) && kind != "IGNORE" {
+                active = Some(column);
+            }
             if asked.contains(property) && !property.is_empty() && kind != "IGNORE" {
                 columns.properties.insert(property.to_owned(), column);
             }
         }
+        columns.active = Activity::at(active, Rule::new(options.active.as_ref(), options.inactive));
         let relationships = [columns.start.is_some(), columns.end.is_some(), columns.kind.is_some()];
         let is_whole = relationships == [true; 3] || (relationships == [false; 3] && columns.id.is_some());
         if !is_whole {
@@ -208,7 +149,7 @@ impl Columns {
 impl Used for Columns {
     fn used(&self) -> Vec<usize> {
         let ends = [&self.id, &self.start, &self.end].into_iter().flatten().map(|end| end.column);
-        let plain = [self.labels, self.kind].into_iter().flatten();
+        let plain = [self.labels, self.kind, self.active.column()].into_iter().flatten();
         ends.chain(plain).chain(self.properties.values().copied()).collect()
     }
 }
@@ -226,6 +167,92 @@ fn each(
     rows(file, shape, unfit, |records| Columns::find(&records.unused(&[]), options, file), take)
 }
 
+/// A graph while its files are read: first for nodes, then for relationships.
+struct Reading<'r, 'o, 'b> {
+    name: &'r str,
+    options: &'r Options,
+    ontology: Ontology<'o, 'b>,
+    /// Keys by id spaces and ids.
+    keys: HashMap<String, String>,
+    /// Files that say which of their rows are valid.
+    dated: u64,
+}
+
+impl Reading<'_, '_, '_> {
+    /// Takes the nodes of a file, and counts those that do not fit.
+    fn nodes(&mut self, file: &Reopened<'_>) -> Result<u64, ReadError> {
+        let (mut no_node, mut is_dated) = (0, false);
+        each(file, self.options, 0, |columns, record| {
+            is_dated = columns.active.column().is_some();
+            let (Some(id), false) = (&columns.id, columns.is_relationship(record)) else { return Ok(()) };
+            let node = self.node(id, columns, record);
+            no_node += u64::from(node.is_err());
+            node
+        })?;
+        self.dated += u64::from(is_dated);
+        (0..no_node).for_each(|_| self.ontology.leave_out(UNFIT));
+        Ok(no_node)
+    }
+
+    fn node(&mut self, id: &End, columns: &Columns, record: &Record<'_>) -> Result<(), NoRow> {
+        let own = within(id, record)?;
+        let place = record.place(Some((id.column, "id")));
+        if self.keys.contains_key(&own) {
+            let twice = ReadError::text(place, record.field(id.column), "an id once", REMEDY);
+            return Err(NoRow::Unfit(twice));
+        }
+        let is_obsolete = columns.active.leaves_out(record)?;
+        let term = Term { is_obsolete, ..term(self.name, self.options, columns, record, &own) };
+        // What refers to it by its id means the one that has its key.
+        self.keys.insert(own, term.key.clone());
+        let line = place.line;
+        self.ontology.term(term, line).map_err(|before| {
+            let found = format!("the node of line {before} has the same key");
+            NoRow::Unfit(ReadError::new(place, found, "a key for each node", REMEDY))
+        })
+    }
+
+    /// Refuses to leave out what no file says anything of.
+    fn check_activity(&self, label: &Path) -> Result<(), ReadError> {
+        let Options { active, inactive, .. } = self.options;
+        let by_default = (*inactive == Some(Inactive::Drop)).then_some(ACTIVE[0]);
+        match active.as_deref().or(by_default) {
+            Some(named) if self.dated == 0 => {
+                let found = format!("no file has rows with a property {named:?}");
+                let remedy = "fix `active` and `inactive` of the source, or leave them out";
+                Err(ReadError::new(label, found, "a property that says whether rows are valid", remedy))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// States the relationships of a file, of which so many rows are nodes that do not fit.
+    fn relationships(&mut self, file: &Reopened<'_>, no_node: u64) -> Result<Tally, ReadError> {
+        // Rows of another width are no nodes and no relationships: they are counted with these.
+        each(file, self.options, no_node, |columns, record| {
+            let (Some(start), Some(end), Some(kind)) = (&columns.start, &columns.end, columns.kind) else {
+                return Ok(());
+            };
+            if !columns.is_relationship(record) {
+                return Ok(());
+            }
+            let relation = record.field(kind).trim();
+            if relation.is_empty() {
+                let place = record.place(Some((kind, "type")));
+                return Err(NoRow::Unfit(ReadError::text(place, relation, "a relation", REMEDY)));
+            }
+            let ends = [within(start, record)?, within(end, record)?];
+            if columns.active.leaves_out(record)? {
+                self.ontology.leave_out_row(INACTIVE);
+                return Ok(());
+            }
+            let [subject, object] = ends
+                .map(|own| self.keys.get(&own).cloned().unwrap_or_else(|| format!("{}:{own}", self.name)));
+            Ok(self.ontology.row(&subject, &Link { relation: relation.to_owned(), object })?)
+        })
+    }
+}
+
 /// Reads the files into `builder`, as the source `name`.
 ///
 /// # Errors
@@ -241,58 +268,16 @@ pub fn read(
     }
     let label = files.first().map(|file| file.label.clone()).unwrap_or_default();
     let listed = Listed { name: "nodes", reasons: &[], stranger: NO_NODE };
-    let mut ontology = Ontology::new(name, options.taken(), &label, listed, builder);
-    // Keys by id spaces and ids.
-    let mut keys: HashMap<String, String> = HashMap::new();
-    let mut no_nodes = Vec::new();
-    for file in files {
-        let mut no_node = 0;
-        each(file, options, 0, |columns, record| {
-            let (Some(id), false) = (&columns.id, columns.is_relationship(record)) else { return Ok(()) };
-            let node = within(id, record).and_then(|own| {
-                let place = record.place(Some((id.column, "id")));
-                let term = term(name, options, columns, record, &own);
-                if keys.contains_key(&own) {
-                    let twice = ReadError::text(place, record.field(id.column), "an id once", REMEDY);
-                    return Err(NoRow::Unfit(twice));
-                }
-                // What refers to it by its id means the one that has its key.
-                keys.insert(own, term.key.clone());
-                let line = place.line;
-                ontology.term(term, line).map_err(|before| {
-                    let found = format!("the node of line {before} has the same key");
-                    NoRow::Unfit(ReadError::new(place, found, "a key for each node", REMEDY))
-                })
-            });
-            no_node += u64::from(node.is_err());
-            node
-        })?;
-        (0..no_node).for_each(|_| ontology.leave_out(UNFIT));
-        no_nodes.push(no_node);
-    }
-    ontology.settle();
+    let ontology = Ontology::new(name, options.taken(), &label, listed, builder);
+    let mut reading = Reading { name, options, ontology, keys: HashMap::new(), dated: 0 };
+    let no_nodes = files.iter().map(|file| reading.nodes(file)).collect::<Result<Vec<_>, _>>()?;
+    reading.check_activity(&label)?;
+    reading.ontology.settle();
     let mut all = Tally::new(&label, &[]);
     for (file, no_node) in files.iter().zip(no_nodes) {
-        // Rows of another width are no nodes and no relationships: they are counted with these.
-        let tally = each(file, options, no_node, |columns, record| {
-            let (Some(start), Some(end), Some(kind)) = (&columns.start, &columns.end, columns.kind) else {
-                return Ok(());
-            };
-            if !columns.is_relationship(record) {
-                return Ok(());
-            }
-            let relation = record.field(kind).trim();
-            if relation.is_empty() {
-                let place = record.place(Some((kind, "type")));
-                return Err(NoRow::Unfit(ReadError::text(place, relation, "a relation", REMEDY)));
-            }
-            let [subject, object] = [within(start, record)?, within(end, record)?];
-            let [subject, object] = [subject, object]
-                .map(|own| keys.get(&own).cloned().unwrap_or_else(|| format!("{name}:{own}")));
-            Ok(ontology.row(&subject, &Link { relation: relation.to_owned(), object })?)
-        })?;
-        all.add(&tally);
+        all.add(&reading.relationships(file, no_node)?);
     }
+    let mut ontology = reading.ontology;
     ontology.leave_out_rows(&all);
     let mut report = ontology.finish(all.lines, all.bytes)?;
     report.funnel.triples.columns_not_used = all.columns_not_used;
@@ -397,6 +382,30 @@ mod tests {
         let kinds: Vec<&str> = disease.types.iter().map(|kind| kind.name.as_str()).collect();
         assert_eq!(kinds, ["Disease", "Thing"]);
         assert_eq!(report.funnel.supporting[1].kept, 5, "three names, two synonyms");
+    }
+
+    #[test]
+    fn inactive_nodes_and_relationships_are_left_out_and_counted_or_refused_while_nobody_says_so() {
+        let nodes = ":ID,name,active:boolean\n1,one,true\n2,two,false\n3,three,true\n";
+        let rows = ":START_ID,:END_ID,:TYPE,active:boolean\n1,2,R,true\n1,3,R,true\n3,1,R,false\n";
+        let (report, canon) = parse(&[nodes, rows], &serde_json::json!({"active": "active"})).unwrap();
+        assert_eq!(triples(&canon), ["graph:1=one R graph:3=three"]);
+        let of_rows = &report.funnel.triples;
+        assert_eq!((of_rows.read, of_rows.kept), (3, 1));
+        assert_eq!((of_rows.dropped["inactive"], of_rows.dropped["obsolete"]), (1, 1));
+        let of_nodes = &report.funnel.supporting[0];
+        assert_eq!((of_nodes.read, of_nodes.kept, of_nodes.dropped["obsolete"]), (3, 2, 1));
+        let (report, _) = parse(&[nodes, rows], &serde_json::json!({"inactive": "keep"})).unwrap();
+        assert_eq!(report.funnel.triples.kept, 3);
+        let error = parse(&[nodes, rows], &serde_json::json!({})).unwrap_err();
+        assert!(error.contains("0.csv: line 3, column 3 (active): found \"false\", expected 1"), "{error}");
+        for (asked, named) in [
+            (serde_json::json!({"active": "valid"}), "valid"),
+            (serde_json::json!({"inactive": "drop"}), "active"),
+        ] {
+            let error = parse(&[DISEASES, ROWS], &asked).unwrap_err();
+            assert!(error.contains(&format!("no file has rows with a property {named:?}")), "{error}");
+        }
     }
 
     #[test]

@@ -10,11 +10,12 @@ use base::funnel::Tally;
 use base::read::ReadError;
 
 use self::identity::Identities;
-pub(super) use self::term::{Link, Listed, Synonym, Taken, Term, Wording, key};
+use self::term::Relation;
+pub(super) use self::term::{Link, Listed, Synonym, Taken, Term, Wording, is_code, key, words};
 pub use self::term::{Obsolete, Scope};
 use super::funnel::Funnel;
 use super::kgx::Xref;
-use super::naming::{Allowed, Naming, Untexted};
+use super::naming::{Naming, Untexted};
 use super::{SourceReport, not_kept};
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, Origin, TermKind, TermOrigin};
@@ -62,14 +63,6 @@ struct Known {
     at: u64,
     /// Whether it is the subject, the object of a row.
     ends: [bool; 2],
-}
-
-/// A relation, and how often it is used.
-#[derive(Default)]
-struct Relation {
-    wording: Wording,
-    draft: Option<DraftRelation>,
-    rows: u64,
 }
 
 /// A row, by the keys of its ends.
@@ -344,8 +337,9 @@ impl<'o, 'b> Ontology<'o, 'b> {
         };
         let (subjects, objects) = (ends(0), ends(1));
         let entities = Untexted { without: self.untexted, all };
-        let named = Untexted { without: Vec::new(), all: relations.len() as u64 };
-        let allowed = Allowed { max_untexted: self.taken.max_untexted, ..Allowed::default() };
+        let nameless = self.relations.iter().filter(|(id, relation)| relation.is_nameless(id));
+        let without = nameless.map(|(id, _)| id.clone()).collect();
+        let named = Untexted { without, all: relations.len() as u64 };
         let mut supporting = vec![self.stanzas, self.texts];
         if self.taken.xref == Xref::SameAs {
             supporting.push(self.identities.tally);
@@ -353,7 +347,7 @@ impl<'o, 'b> Ontology<'o, 'b> {
         let funnel =
             Funnel { source: source.clone(), triples: self.rows, supporting, subjects, objects, relations };
         let mut report = SourceReport::new(funnel);
-        report.naming = Some(Naming { source, allowed, entities, relations: named, unused: Vec::new() });
+        report.naming = Some(Naming::of_names(source, self.taken.max_untexted, entities, named));
         report
     }
 
@@ -376,7 +370,7 @@ impl<'o, 'b> Ontology<'o, 'b> {
     /// The words of a relation.
     fn words(&self, id: &str) -> String {
         let text = self.relations.get(id).and_then(|relation| relation.wording.text.clone());
-        text.unwrap_or_else(|| id.replace('_', " "))
+        text.unwrap_or_else(|| words(id))
     }
 
     fn is_asked(&self, relation: &str) -> bool {

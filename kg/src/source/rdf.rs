@@ -25,7 +25,7 @@ use self::iris::{Prefixes, worded, words};
 pub use self::options::Options;
 use self::parse::{Object, Statement, Totals, each};
 use super::files::{Files, Reopened, Slot};
-use super::ontology::{Link, Listed, Ontology, Scope, Synonym, Term, Wording};
+use super::ontology::{Link, Listed, Ontology, Scope, Synonym, Term, Wording, is_code};
 use super::{Source, SourceReport};
 use crate::table::{Builder, SemanticType};
 
@@ -277,14 +277,15 @@ impl<'o> Reading<'o> {
         self.names = names;
         for (iri, inverses) in &self.predicates {
             let relation = self.relation(iri);
-            ontology.word(&relation, Wording { text: Some(self.words(iri)), inverses: inverses.clone() });
+            ontology.word(&relation, Wording { text: self.words(iri), inverses: inverses.clone() });
             self.worded.insert(relation);
         }
     }
 
-    /// What a predicate is called.
-    fn words(&self, predicate: &str) -> String {
-        self.names.get(&worded(predicate)).cloned().unwrap_or_else(|| words(predicate))
+    /// What a predicate is called, unless it is a code without a name.
+    fn words(&self, predicate: &str) -> Option<String> {
+        let named = self.names.get(&worded(predicate)).cloned();
+        named.or_else(|| (!is_code(predicate)).then(|| words(predicate)))
     }
 
     fn term(&self, iri: &str, said: Said, names: &HashMap<String, String>) -> Term {
@@ -343,8 +344,8 @@ impl<'o> Reading<'o> {
         }
         let relation = self.relation(predicate);
         if predicate != SUBCLASS && !self.worded.contains(&relation) {
-            let text = Some(self.words(predicate));
-            ontology.word(&relation, Wording { text, inverses: BTreeSet::new() });
+            let wording = Wording { text: self.words(predicate), inverses: BTreeSet::new() };
+            ontology.word(&relation, wording);
             self.worded.insert(relation.clone());
         }
         let [subject, object] = [subject, object].map(|iri| self.prefixes.key(iri));

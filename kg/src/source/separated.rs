@@ -15,6 +15,11 @@ pub(super) use self::records::{Record, Records};
 /// Lines that repeat the names of the columns.
 pub(super) const REPEATED_HEADER: &str = "repeated_header";
 
+/// What to do about a row that does not fit its columns.
+pub(super) const OTHER_COLUMN: &str = "fix the line, or say in the config which column is meant";
+/// What to do about a file that is not laid out as the config says, or as nothing says how it is.
+pub(super) const OTHER_LAYOUT: &str = "say in the config how the file is laid out (docs/config.md)";
+
 /// What stands between two columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -20,7 +20,7 @@ use base::read::ReadError;
 use base::setting::InvalidSetting;
 use serde_json::json;
 
-pub use self::layout::{Columns, Inactive, Layout, TextColumns, TextLayout};
+pub use self::layout::{Columns, Layout, TextColumns, TextLayout};
 pub use self::options::{Options, Parquet, Piece, Rows, Table, Texts};
 pub use self::parquet::Fields;
 pub use self::statements::{Names, Statements, Things};
@@ -114,11 +114,6 @@ impl Options {
     }
 }
 
-/// What to do about a row that does not fit its columns.
-const OTHER_COLUMN: &str = "fix the line, or say in the config which column is meant";
-/// What to do about a file that is not laid out as the config says, or as nothing says how it is.
-const OTHER_LAYOUT: &str = "say in the config how the file is laid out (docs/config.md)";
-
 /// The beginning of what stands somewhere, for messages.
 fn start(text: &str) -> String {
     text.chars().take(60).collect()
@@ -138,6 +133,7 @@ mod tests {
 
     use super::*;
     use crate::canon::{Canon, Policy};
+    use crate::source::Inactive;
     use crate::source::files::Input;
     use crate::source::naming::Allowed;
     use crate::table::{Builder, Graph, read};
@@ -378,6 +374,26 @@ mod tests {
         let canon = crate::canon::merge(builder, &Policy::standard()).unwrap();
         assert!(stated.naming.settle(&canon).unwrap().is_empty());
         assert_eq!(canon.graph().unwrap().entities()[1].text, "Fever");
+    }
+
+    #[test]
+    fn ids_that_look_like_codes_are_told_where_no_texts_are_given() {
+        let told = |text: &str| {
+            let (options, mut builder) = (options(), Builder::new());
+            let mut statements = Statements::new("mine", &options, &mut builder);
+            let table = Input::new(text.as_bytes(), "t");
+            statements.table(table, &Layout::three(), None, &mut builder).unwrap();
+            let stated = statements.finish("x");
+            let canon = crate::canon::merge(builder, &Policy::standard()).unwrap();
+            stated.naming.settle(&canon).unwrap()
+        };
+        let expected = [
+            "mine: 3 of 3 entities are called by ids that look like codes (\"Q38933\", \"Q2\", \"Q3\"): entity_texts would give them names",
+            "mine: 1 of 1 relations are called by ids that look like codes (\"P780\"): relation_texts would give them names",
+        ];
+        assert_eq!(told("Q38933\tP780\tQ2\nQ2\tP780\tQ3\n"), expected);
+        // A gene's name is a few letters and a digit.
+        assert!(told("aspirin\ttreats\tfever\naspirin\tinhibits\tIL6\n").is_empty());
     }
 
     fn text_layout(active: Option<Column>, inactive: Option<Inactive>) -> TextLayout {

@@ -195,9 +195,9 @@ pub(crate) fn kg_bert(files: &[Vec<u8>]) -> Result<(), String> {
 
 pub(crate) fn kgx_seeds() -> Vec<Vec<Vec<u8>>> {
     vec![seed(&[
-        "xref\tname\tid\tcategory\tsame_as\tsynonym\tdescription\n\
-         MESH:D000009\tAspirin\tCHEBI:15365\tbiolink:Drug|biolink:X\tUMLS:C0004057|MESH:D001241\tASA|x\tA pill.\n\
-         \t\tMONDO:1\tbiolink:Disease\t\t\t\n\tHeadache\tUMLS:C0018681\t\tMESH:D006261\t\t\n\tunused\tX:1\t\t\t\t\n",
+        "xref\tname\tid\tcategory\tsame_as\tsynonym\tdescription\tdeprecated\n\
+         MESH:D000009\tAspirin\tCHEBI:15365\tbiolink:Drug|biolink:X\tUMLS:C0004057|MESH:D001241\tASA|x\tA pill.\tfalse\n\
+         \t\tMONDO:1\tbiolink:Disease\t\t\t\t\n\tHeadache\tUMLS:C0018681\t\tMESH:D006261\t\t\ttrue\n\tunused\tX:1\t\t\t\t\t\n",
         "object\tsubject\tpredicate\tprimary_knowledge_source\tscore\tnegated\n\
          UMLS:C0018681\tCHEBI:15365\tbiolink:treats\tinfores:one\t0.5\t\n\
          MONDO:1\tCHEBI:15365\tRO:0001\t\t2\tfalse\nMONDO:1\tCHEBI:15365\ttreats\t\t\ttrue\n\
@@ -207,7 +207,7 @@ pub(crate) fn kgx_seeds() -> Vec<Vec<Vec<u8>>> {
 
 const KGX_NODES: &str = r#"{"id": "CHEBI:15365", "name": "Aspirin", "category": ["biolink:Drug"], "same_as": ["UMLS:C0004057"], "synonym": ["ASA", "x"], "xref": ["MESH:D000009"]}
 {"id": "MONDO:1", "name": "Dis\u0065ase", "category": "biolink:Disease", "odd": {"any": [1, null]}}
-{"id": "UMLS:C0018681", "name": "Headache", "same_as": ["MESH:D006261"]}
+{"id": "UMLS:C0018681", "name": "Headache", "same_as": ["MESH:D006261"], "deprecated": true}
 "#;
 
 const KGX_EDGES: &str = r#"{"subject": "CHEBI:15365", "predicate": "biolink:treats", "object": "UMLS:C0018681", "score": 0.5, "primary_knowledge_source": "infores:one"}
@@ -246,10 +246,12 @@ fn kgx_of(nodes: Input<Asked<'_>>, edges: Input<Asked<'_>>) -> Result<(Funnel, B
         nodes: Location::default(),
         edges: Location::default(),
         xref: kgx::Xref::SameAs,
+        obsolete: kgx::Obsolete::Drop,
         weight: Some("score".to_owned()),
         inverses: options().inverses,
         level: None,
         max_untexted: Share::default(),
+        max_unfit: Share::default(),
     };
     let stated = kgx::read(kgx::Files { nodes, edges }, "kgx", &options, &mut builder);
     Ok((stated.map_err(|e| e.to_string())?.funnel, builder))

@@ -164,9 +164,9 @@ pub(crate) fn turtle(files: &[Vec<u8>]) -> Result<(), String> {
 
 pub(crate) fn edges_seeds() -> Vec<Vec<Vec<u8>>> {
     vec![seed(&[
-        "relation,words,x_id,x_name,x_type,x_source,y_id,y_name,y_type,y_source\ntreats,treats well,1,\"A, b\",drug,NCBI,2,Fever,sign,MONDO\n\
-         like,,2,Fever,sign,MONDO,2,fever,sign,MONDO\n\ntreats,,1,B,drug,NCBI,MONDO:3,Cough,sign,MONDO\n",
-        "id\tname\nMONDO:2\tHot\n9\tNobody\n",
+        "relation,words,x_id,x_name,x_type,x_source,y_id,y_name,y_type,y_source,on\ntreats,treats well,1,\"A, b\",drug,NCBI,2,Fever,sign,MONDO,1\n\
+         like,,2,Fever,sign,MONDO,2,fever,sign,MONDO,0\n\ntreats,,1,B,drug,NCBI,MONDO:3,Cough,sign,MONDO,yes\n",
+        "id\tname\tactive\nMONDO:2\tHot\ttrue\n9\tNobody\tfalse\n",
     ])]
 }
 
@@ -176,7 +176,8 @@ pub(crate) fn edges(files: &[Vec<u8>]) -> Result<(), String> {
     let options = serde_json::from_value(json!({
         "files": ["a"], "subject": end("x"), "object": end("y"), "relation": {"column": "relation", "text": "words"},
         "namespaces": {"NCBI": "ncbigene", "MONDO": "mondo"}, "max_untexted": 1.0,
-        "nodes": [{"path": "b", "layout": {"separator": "tab"}, "columns": {"id": "id", "name": "name"}}],
+        "layout": {"active": "on"},
+        "nodes": [{"path": "b", "layout": {"separator": "tab", "inactive": "drop"}, "columns": {"id": "id", "name": "name"}}],
     }));
     let lists =
         edges::Lists { edges: vec![reopened(files, 0, "e.csv")], nodes: vec![reopened(files, 1, "n.tsv")] };
@@ -191,7 +192,7 @@ pub(crate) fn neo4j_seeds() -> Vec<Vec<Vec<u8>>> {
             ":START_ID(D),:END_ID(D),:TYPE\n7,DOID:4,IS_A\n\n7,8,IS_A\n",
         ]),
         seed(&[
-            "\"_id\",\"_labels\",\"name\",\"_start\",\"_end\",\"_type\"\n\"0\",\":A:B\",\"Fever\",,,\n\"1\",\":A\",\"Sign\",,,\n,,,\"0\",\"1\",\"IS_A\"\n",
+            "\"_id\",\"_labels\",\"name\",\"_start\",\"_end\",\"_type\",\"on\"\n\"0\",\":A:B\",\"Fever\",,,,1\n\"1\",\":A\",\"Sign\",,,,0\n\"3\",\":A\",\"Sigh\",,,,1\n,,,\"0\",\"3\",\"IS_A\",1\n",
             ":ID,name\n2,Two\n",
         ]),
     ]

@@ -116,7 +116,7 @@ impl Location {
             }
             Some(data) => data.join(path),
             None => anyhow::bail!(
-                "{key} = {self:?} counts from the data folder: say where that is with --data DIR"
+                "{key} = {self:?} counts from the data folder: say where that is with --data DIR, or give a whole path"
             ),
         };
         if !is_remote(&path) {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::source::files::Location;
 use crate::source::ontology::Taken;
 use crate::source::separated::{Column, FirstLine, Quotes, Separator, Shape};
-use crate::source::{check_kept, check_level, check_name};
+use crate::source::{Inactive, check_kept, check_level, check_name};
 
 /// Edge lists: where they lie and which of their columns say what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -58,7 +58,7 @@ pub struct Options {
 }
 
 /// How a table is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Layout {
     /// The character between columns.
@@ -72,17 +72,28 @@ pub struct Layout {
     ///
     /// Source: ours: names say which column is what, so nothing is guessed.
     pub first_line: FirstLine,
+    /// The column that says whether a row is still valid: 1 or 0 (or true, false, yes, no).
+    pub active: Option<Column>,
+    /// What to do with rows whose column `active` is 0: drop and count them, of a node together with its edges, or read them like any other. Without it
+    /// they are dropped if `active` names the column; otherwise a 0 in a column called `active` is an error.
+    pub inactive: Option<Inactive>,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { separator: Separator::Comma, quotes: None, first_line: FirstLine::Names }
+        let (separator, first_line) = (Separator::Comma, FirstLine::Names);
+        Self { separator, quotes: None, first_line, active: None, inactive: None }
     }
 }
 
 impl Layout {
-    pub(super) fn shape(self) -> Shape {
+    pub(super) fn shape(&self) -> Shape {
         Shape { separator: self.separator, quotes: self.quotes, first_line: self.first_line }
+    }
+
+    fn check(&self, key: &str) -> Result<(), InvalidSetting> {
+        let active = self.active.as_ref();
+        active.map_or(Ok(()), |column| check_column(&format!("{key}.active"), column, self.first_line))
     }
 }
 
@@ -158,19 +169,20 @@ impl Options {
                 return Err(InvalidSetting::new("relation", found, "one of the two"));
             }
         }
-        let ends = [("subject", &self.subject, self.layout), ("object", &self.object, self.layout)];
-        for (key, end, layout) in ends {
-            end.check(key, layout)?;
+        self.layout.check("layout")?;
+        for (key, end) in [("subject", &self.subject), ("object", &self.object)] {
+            end.check(key, self.layout.first_line)?;
         }
         for (number, nodes) in self.nodes.iter().enumerate() {
-            nodes.columns.check(&format!("nodes.{number}.columns"), nodes.layout)?;
+            nodes.layout.check(&format!("nodes.{number}.layout"))?;
+            nodes.columns.check(&format!("nodes.{number}.columns"), nodes.layout.first_line)?;
         }
         check_level("level", self.level)
     }
 }
 
 impl End {
-    fn check(&self, key: &str, layout: Layout) -> Result<(), InvalidSetting> {
+    fn check(&self, key: &str, first_line: FirstLine) -> Result<(), InvalidSetting> {
         let columns = [
             ("id", Some(&self.id)),
             ("name", self.name.as_ref()),
@@ -178,11 +190,15 @@ impl End {
             ("namespace", self.namespace.as_ref()),
         ];
         for (name, column) in columns.into_iter().filter_map(|(name, column)| Some((name, column?))) {
-            if let (Column::Name(found), FirstLine::Row) = (column, layout.first_line) {
-                let expected = "its position from 1, for `first_line = \"row\"` says that no line has names";
-                return Err(InvalidSetting::new(format!("{key}.{name}"), format!("{found:?}"), expected));
-            }
+            check_column(&format!("{key}.{name}"), column, first_line)?;
         }
         Ok(())
     }
+}
+
+/// Refuses a name where no line has names.
+fn check_column(key: &str, column: &Column, first_line: FirstLine) -> Result<(), InvalidSetting> {
+    let (Column::Name(found), FirstLine::Row) = (column, first_line) else { return Ok(()) };
+    let expected = "its position from 1, for `first_line = \"row\"` says that no line has names";
+    Err(InvalidSetting::new(key.to_owned(), format!("{found:?}"), expected))
 }

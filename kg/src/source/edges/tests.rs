@@ -156,3 +156,41 @@ fn rows_that_do_not_fit_are_dropped_and_counted_where_the_config_allows_some() {
         "{error}"
     );
 }
+
+#[test]
+fn inactive_edges_and_nodes_are_left_out_and_counted_or_refused_while_nobody_says_so() {
+    let edges = "a,b,active\n1,2,1\n1,3,1\n2,3,0\n4,1,yes\n";
+    let nodes = "id,name,valid\n1,one,true\n2,two,true\n3,three,false\n4,four,false\n4,four,true\n";
+    let with = |edges: Value, nodes: Value| {
+        json!({"files": ["e.csv"], "layout": edges, "subject": {"id": "a"}, "object": {"id": "b"}, "relation": {"is": "r"},
+               "nodes": [{"path": "nodes.csv", "layout": nodes, "columns": {"id": "id", "name": "name"}}]})
+    };
+    let (report, canon) =
+        parse(edges, &[nodes], with(json!({"active": "active"}), json!({"active": "valid"}))).unwrap();
+    assert_eq!(triples(&canon), ["mine:1=one r mine:2=two", "mine:4=four r mine:1=one"]);
+    let rows = &report.funnel.triples;
+    assert_eq!((rows.read, rows.kept, rows.dropped["inactive"], rows.dropped["obsolete"]), (4, 2, 1, 1));
+    let table = report.funnel.supporting.last().unwrap();
+    assert_eq!((table.read, table.kept, table.dropped["inactive"]), (5, 3, 2));
+    assert!(table.columns_not_used.is_empty() && rows.columns_not_used.is_empty());
+    let (report, _) = parse(edges, &[nodes], with(json!({"inactive": "keep"}), json!({}))).unwrap();
+    assert_eq!(report.funnel.triples.kept, 4);
+    for (options, found) in [
+        (
+            with(json!({}), json!({})),
+            "kg.csv: line 4, column 3 (active): found \"0\", expected 1: nothing says",
+        ),
+        (
+            with(json!({"active": "active"}), json!({"inactive": "drop"})),
+            "expected a column named \"active\"",
+        ),
+        (with(json!({"active": "valid"}), json!({})), "a column named \"valid\""),
+        (
+            with(json!({"active": "active"}), json!({"first_line": "row", "active": "x"})),
+            "nodes.0.layout.active is \"x\", expected its position",
+        ),
+    ] {
+        let error = parse(edges, &[nodes], options).unwrap_err();
+        assert!(error.contains(found), "{found}: {error}");
+    }
+}

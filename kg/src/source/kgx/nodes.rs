@@ -7,10 +7,12 @@ use base::funnel::{BLANK_LINES, Tally};
 use base::read::ReadError;
 
 use super::super::files::Input;
+use super::super::named::each_fitting;
 use super::super::same;
-use super::super::separated::{Column, Records, Shape};
+use super::super::separated::{Column, NoRow, Records, Shape};
+use super::super::unfit::Unfit;
 use super::json::{BETWEEN, Kind};
-use super::{Options, Xref, node_key};
+use super::{DEPRECATED, Obsolete, Options, Xref, count_unfit, is_flagged, node_key};
 use crate::table::builder::{DraftEntity, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, SemanticType, TermKind, TermOrigin};
 
@@ -35,7 +37,17 @@ struct Node {
     row: String,
     line: u64,
     met: Roles,
+    is_deprecated: bool,
     entity: Option<DraftEntity>,
+}
+
+/// What an edge meets by an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Met {
+    Node,
+    /// A node that is left out.
+    Deprecated,
+    Nothing,
 }
 
 /// Where an id stands in edges.
@@ -62,6 +74,7 @@ struct Columns {
     name: Option<usize>,
     synonym: Option<usize>,
     description: Option<usize>,
+    deprecated: Option<usize>,
     same: Vec<usize>,
 }
 
@@ -80,6 +93,7 @@ impl<'o> Nodes<'o> {
             name: records.optional(&["name"]),
             synonym: records.optional(&["synonym"]),
             description: records.optional(&["description"]),
+            deprecated: records.optional(&[DEPRECATED]),
             same: same.into_iter().flatten().collect(),
         };
         // As JSON it has no line of names.
@@ -89,26 +103,32 @@ impl<'o> Nodes<'o> {
             Kind::Document => ("node", 1),
         };
         let mut nodes: HashMap<String, Node> = HashMap::new();
-        let mut tally = Tally::new(&file.label, &[BLANK_LINES, REPEATED, IN_NO_TRIPLE]);
-        while let Some(record) = records.next_record()? {
-            let key = node_key(&record, id, "id")?;
+        let mut tally = Tally::new(&file.label, &[BLANK_LINES, REPEATED, DEPRECATED, IN_NO_TRIPLE]);
+        let left_out = each_fitting(&mut records, Unfit::new(options.max_unfit), |record| {
+            let key = node_key(record, id, "id")?;
             let (row, place) = (record.line(), record.place(Some((id, "id"))));
             match nodes.get(&key) {
                 None => {
-                    let (row, line) = (row.to_owned(), place.line);
-                    nodes.insert(key, Node { row, line, met: Roles::default(), entity: None });
+                    let is_deprecated = is_flagged(record, columns.deprecated, DEPRECATED)?
+                        && options.obsolete == Obsolete::Drop;
+                    let (row, line, met) = (row.to_owned(), place.line, Roles::default());
+                    nodes.insert(key, Node { row, line, met, is_deprecated, entity: None });
                 }
                 Some(before) if before.row == row => tally.drop(REPEATED),
                 Some(before) => {
                     let found =
                         format!("the node {key} stands in {unit} {} with other fields", before.line - above);
                     let expected = "one line for a node";
-                    return Err(ReadError::new(place, found, expected, "merge them (kgx merge)"));
+                    let remedy = "merge them (kgx merge)";
+                    return Err(NoRow::Unfit(ReadError::new(place, found, expected, remedy)));
                 }
             }
-        }
+            Ok(())
+        })?;
+        count_unfit(&mut tally, left_out);
         records.account(&mut tally);
-        let maybe = [columns.category, columns.name, columns.synonym, columns.description];
+        let maybe =
+            [columns.category, columns.name, columns.synonym, columns.description, columns.deprecated];
         let maybe = maybe.into_iter().flatten().chain(columns.same.iter().copied());
         let used: Vec<usize> = [id].into_iter().chain(maybe).collect();
         tally.columns_not_used = records.unused(&used);
@@ -116,11 +136,11 @@ impl<'o> Nodes<'o> {
         Ok(Self { name, options, columns, nodes, missing, terms, without_name, tally })
     }
 
-    /// Notes that an edge has the id; says whether there is such a node.
-    pub(super) fn meet(&mut self, key: &str, role: Roles) -> bool {
+    /// Notes that an edge has the id; says what it is of.
+    pub(super) fn meet(&mut self, key: &str, role: Roles) -> Met {
         if let Some(node) = self.nodes.get_mut(key) {
             node.met.add(role);
-            return true;
+            return if node.is_deprecated { Met::Deprecated } else { Met::Node };
         }
         match self.missing.get_mut(key) {
             Some(met) => met.add(role),
@@ -128,7 +148,7 @@ impl<'o> Nodes<'o> {
                 self.missing.insert(key.to_owned(), role);
             }
         }
-        false
+        Met::Nothing
     }
 
     /// The entity of a node, if there is such a node.
@@ -162,10 +182,12 @@ impl<'o> Nodes<'o> {
     /// What became of the nodes, and which of triples have no name.
     pub(super) fn settle(mut self) -> (Tally, Vec<(DraftEntity, String)>) {
         let all = self.nodes.len() as u64;
-        let kept = self.nodes.values().filter(|node| node.entity.is_some()).count() as u64;
+        let count = |of: fn(&Node) -> bool| self.nodes.values().filter(|node| of(node)).count() as u64;
+        let (kept, deprecated) = (count(|node| node.entity.is_some()), count(|node| node.is_deprecated));
         self.tally.read += all;
         self.tally.kept += kept;
-        *self.tally.dropped.entry(IN_NO_TRIPLE).or_insert(0) += all - kept;
+        *self.tally.dropped.entry(DEPRECATED).or_insert(0) += deprecated;
+        *self.tally.dropped.entry(IN_NO_TRIPLE).or_insert(0) += all - kept - deprecated;
         (self.tally, self.without_name)
     }
 }

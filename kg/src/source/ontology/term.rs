@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::source::curie;
 use crate::source::kgx::Xref;
 use crate::table::SemanticType;
+use crate::table::builder::DraftRelation;
 
 /// How the meaning of a synonym relates to that of its term.
 #[derive(
@@ -114,6 +115,21 @@ pub(in crate::source) struct Wording {
     pub(in crate::source) inverses: BTreeSet<String>,
 }
 
+/// A relation, and how often it is used.
+#[derive(Default)]
+pub(super) struct Relation {
+    pub(super) wording: Wording,
+    pub(super) draft: Option<DraftRelation>,
+    pub(super) rows: u64,
+}
+
+impl Relation {
+    /// Whether triples state it and all that is known of it is its code.
+    pub(super) fn is_nameless(&self, id: &str) -> bool {
+        self.rows > 0 && self.wording.text.is_none() && is_code(id)
+    }
+}
+
 /// What the files list terms in.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::source) struct Listed {
@@ -135,11 +151,41 @@ pub(in crate::source) fn key(id: &str, place: &Location) -> Result<String, ReadE
     key.ok_or_else(|| ReadError::text(place.clone(), id, expected, "fix the term"))
 }
 
+/// Whether the id of a relation is a code (`RO:0002211`, `P2176`) and no words (`part_of`, `CPT4 - SNOMED eq`).
+pub(in crate::source) fn is_code(id: &str) -> bool {
+    let own = id.rsplit([':', '/', '#']).next().unwrap_or(id);
+    let has_words = own.split(|c: char| !c.is_alphabetic()).any(|letters| letters.chars().count() > 3);
+    !has_words && own.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// An id as words: `part_of` is `part of`.
+pub(in crate::source) fn words(id: &str) -> String {
+    id.replace('_', " ")
+}
+
 /// The key of a relation in the graph.
 fn relation_key(id: &str) -> String {
     match (id, curie::split(id)) {
         ("is_a", _) => ISA.to_owned(),
         (_, Some(curie)) => curie.key(),
         _ => id.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_code;
+
+    #[test]
+    fn codes_are_told_from_words() {
+        for code in
+            ["RO:0002211", "wdt:P780", "BFO_0000050", "http://purl.obolibrary.org/obo/RO_1", "Q42", "42"]
+        {
+            assert!(is_code(code), "{code}");
+        }
+        for words in ["part_of", "CPT4 - SNOMED eq", "is_a", "has_vitamin_b12", "treats", "RO:part_of", "CtD"]
+        {
+            assert!(!is_code(words), "{words}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::setting::InvalidSetting;
+use base::share::Share;
 use serde::{Deserialize, Serialize};
 
 use super::iris::Prefixes;
@@ -58,6 +59,11 @@ pub struct Options {
     /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
     /// no level.
     pub level: Option<u8>,
+    /// The share of predicates in triples that may be codes without a name (`wdt:P780`) and then go by their codes, 0 to 1.
+    ///
+    /// Source: ours: because a missing name is more often a file that was not given than a nameless predicate.
+    #[serde(default)]
+    pub max_untexted: Share,
 }
 
 fn all(names: &[&str]) -> Vec<String> {
@@ -91,6 +97,7 @@ impl Options {
             xref: Xref::SameAs,
             obsolete: self.obsolete,
             level: self.level,
+            max_untexted: self.max_untexted,
             ..Taken::default()
         }
     }

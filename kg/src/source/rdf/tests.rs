@@ -1,5 +1,7 @@
 //! Small graphs as others publish theirs.
 
+use base::share::Share;
+
 use super::*;
 use crate::canon::{Canon, Policy, merge};
 use crate::source::testing::{self, reopened};
@@ -102,4 +104,18 @@ fn what_is_no_rdf_is_refused_with_its_place() {
     let (report, _) = parse("g.nt", unnamed, &options()).unwrap();
     assert_eq!((report.funnel.triples.kept, report.funnel.triples.dropped["no_name"]), (0, 2));
     assert!(report.funnel.left_out()[0].contains("2 of 2 rows of g.nt are of entities without a name"));
+}
+
+#[test]
+fn predicates_that_are_codes_without_a_name_are_refused_or_told() {
+    let nameless = TURTLE.replace("wd:P780 rdfs:label", "wd:P781 rdfs:label").replace("wdt:P31 ", "wdt:P32 ");
+    let (report, canon) = parse("g.ttl", &nameless, &options()).unwrap();
+    let error = report.naming.unwrap().settle(&canon).unwrap_err().to_string();
+    assert!(error.contains("2 of 5 relations have no text") && error.contains("\"wdt:P32\""), "{error}");
+    let allowed = Options { max_untexted: Share::try_from(0.4).unwrap(), ..options() };
+    let (report, canon) = parse("g.ttl", &nameless, &allowed).unwrap();
+    let told = report.naming.unwrap().settle(&canon).unwrap();
+    assert!(told.len() == 1 && told[0].contains("are called by their ids"), "{told:?}");
+    let (report, canon) = parse("g.ttl", TURTLE, &options()).unwrap();
+    assert!(report.naming.unwrap().settle(&canon).unwrap().is_empty());
 }

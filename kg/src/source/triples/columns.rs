@@ -4,11 +4,11 @@ use std::io::BufRead;
 
 use base::read::ReadError;
 
-use super::fit::{Activity, NO_NAMES, NO_QUOTES, TRIPLE, is_header};
+use super::fit::{NO_NAMES, NO_QUOTES, TRIPLE, is_header};
 use super::layout::Layout;
 use super::row::{Role, Row, Wrong, finite};
-use super::{OTHER_COLUMN, OTHER_LAYOUT};
-use crate::source::separated::{Column, FirstLine, NoRow, Record, Records};
+use crate::source::active::Activity;
+use crate::source::separated::{Column, FirstLine, NoRow, OTHER_COLUMN, OTHER_LAYOUT, Record, Records};
 
 /// The place of labels in a part of an official split.
 const LABEL: usize = 3;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::source::Inactive;
 use crate::source::separated::{Column, FirstLine, Quotes, Separator, Shape};
 
 /// The columns that are read.
@@ -45,16 +46,6 @@ impl Columns {
         let [subject, relation, object] = [1, 2, 3].map(Column::Position);
         Self { subject, relation, object, weight: None, active: None }
     }
-}
-
-/// What to do with rows that are not active.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Inactive {
-    /// They are dropped and counted.
-    Drop,
-    /// They are read like any other row.
-    Keep,
 }
 
 /// How a table of text is laid out.

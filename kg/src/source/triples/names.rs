@@ -11,13 +11,16 @@ use base::line::Place;
 use base::read::ReadError;
 use base::share::Share;
 
-use super::fit::{Activity, INACTIVE, NO_NAMES, NO_QUOTES, TEXT, TWO_COLUMNS, is_header};
+use super::fit::{NO_NAMES, NO_QUOTES, TEXT, TWO_COLUMNS, is_header};
 use super::layout::{TextColumns, TextLayout};
-use super::{OTHER_COLUMN, OTHER_LAYOUT, start};
+use super::start;
 use crate::canon::fold::tidy;
+use crate::source::active::{Activity, INACTIVE};
 use crate::source::files::Input;
 use crate::source::naming::Unused;
-use crate::source::separated::{Column, FirstLine, NoRow, Quotes, Record, Records, Separator, Shape};
+use crate::source::separated::{
+    Column, FirstLine, NoRow, OTHER_COLUMN, OTHER_LAYOUT, Quotes, Record, Records, Separator, Shape,
+};
 use crate::source::unfit::Unfit;
 
 const REPEATED: &str = "repeated";

@@ -10,9 +10,8 @@ use base::read::ReadError;
 use parquet::file::reader::ChunkReader;
 use serde::{Deserialize, Serialize};
 
-use super::fit::{ACTIVE, ACTIVE_ROWS, Rule};
-use super::layout::Inactive;
 use super::row::{Role, Row, Wrong};
+use crate::source::active::{ACTIVE, ACTIVE_ROWS, Inactive, Rule};
 use crate::source::files::Input;
 use crate::source::separated::NoRow;
 use crate::table::batches::{self, Batches};

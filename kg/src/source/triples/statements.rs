@@ -10,17 +10,18 @@ use base::read::ReadError;
 use ::parquet::file::reader::ChunkReader;
 
 use super::columns::Places;
-use super::fit::INACTIVE;
 use super::layout::{Layout, TextLayout};
 use super::names::{Form, NameFiles};
 use super::parquet::{self, Fields};
 use super::row::{Refused, Role, Row, check};
 use super::tables::{Table, together};
 use super::{Options, Stated};
+use crate::source::active::INACTIVE;
 use crate::source::files::Input;
 use crate::source::funnel::Funnel;
-use crate::source::naming::{Naming, Untexted};
+use crate::source::naming::{Coded, Naming, Untexted};
 use crate::source::not_kept;
+use crate::source::ontology::{is_code, words};
 use crate::source::separated::{NoRow, Record, Records};
 use crate::source::unfit::Unfit;
 use crate::table::builder::{DraftEntity, DraftRelation, DraftTermOrigin, OfferKind};
@@ -61,6 +62,7 @@ pub struct Statements<'o> {
     /// Those without a text, if others have one.
     untexted: Vec<(DraftEntity, String)>,
     untexted_relations: Vec<String>,
+    coded: Coded,
     terms: DraftTermOrigin,
     tables: Vec<Tally>,
 }
@@ -104,6 +106,7 @@ impl<'o> Statements<'o> {
             used: Vec::new(),
             untexted: Vec::new(),
             untexted_relations: Vec::new(),
+            coded: Coded::default(),
             terms: builder.term_origin(terms),
             tables: Vec::new(),
         }
@@ -330,6 +333,8 @@ impl<'o> Statements<'o> {
                 let entity = builder.nameless(self.name, &key, &words(id));
                 if named {
                     self.untexted.push((entity, id.to_owned()));
+                } else if is_code(id) {
+                    self.coded.entities.push((entity, id.to_owned()));
                 }
                 entity
             }
@@ -349,8 +354,10 @@ impl<'o> Statements<'o> {
     fn draft_relation(&mut self, id: &str, builder: &mut Builder) -> usize {
         let named = self.relation_names.has_texts();
         let text = self.relation_names.take(id).0.map(str::to_owned);
-        if named && text.is_none() {
-            self.untexted_relations.push(id.to_owned());
+        match (named, &text) {
+            (true, None) => self.untexted_relations.push(id.to_owned()),
+            (false, None) if is_code(id) => self.coded.relations.push(id.to_owned()),
+            _ => {}
         }
         let text = text.unwrap_or_else(|| words(id));
         let draft = builder.relation(self.name, id, &text);
@@ -371,6 +378,7 @@ impl<'o> Statements<'o> {
             entities: Untexted { without: self.untexted, all: self.ends.len() as u64 },
             relations: Untexted { without: self.untexted_relations, all: self.used.len() as u64 },
             unused: self.entity_names.unused().chain(self.relation_names.unused()).collect(),
+            coded: self.coded,
         };
         let relations: BTreeMap<String, u64> =
             self.used.into_iter().map(|used| (used.key, used.rows)).collect();
@@ -386,8 +394,4 @@ impl<'o> Statements<'o> {
         let [entities_without_text, relations_without_text] = without_text;
         Stated { funnel, tables: self.tables, entities_without_text, relations_without_text, naming }
     }
-}
-
-fn words(id: &str) -> String {
-    id.replace('_', " ")
 }
