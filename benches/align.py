@@ -1,6 +1,6 @@
 """Stage `align` beside PyTorch: the same pairs of names, as many steps, trained by transformers and pytorch-metric-learning as SapBERT's code does.
 
-Usage: align.py OUT MODEL [--steps 300] [--seeds 1 2 3] [--pooling mean] [--batch 256] [--rate 2e-5] [--max-tokens 25]
+Usage: align.py OUT MODEL [--steps 300] [--seeds 1 2 3] [--pooling mean] [--batch 256] [--rate 2e-5] [--max-tokens 25] [--names all]
 OUT is the output folder of a config whose stage `link` is up to date with `link.of` "encoder" and "align"; MODEL the folder of its encoder. Prints the accuracy of both sides before and after, and
 the seconds of training, as Markdown. engraft's seconds are the ledger's, with reading and writing; PyTorch's are those of training.
 """
@@ -66,10 +66,12 @@ def main():
     parser.add_argument("--pooling", default="mean", choices=["mean", "cls"])
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--rate", type=float, default=2e-5)
+    parser.add_argument("--names", default="all", choices=["all", "preferred"])
     parser.add_argument("--max-tokens", type=int, default=25)
     given = parser.parse_args()
     torch.set_num_threads(2)
     names, entities = names_of(given.out)
+    asked, _ = names_of(given.out, given.names)
     answers = answers_of(given.out, "align")
     tokenizer = AutoTokenizer.from_pretrained(given.model)
     pairs = pairs_of(names, tokenizer)
@@ -83,7 +85,7 @@ def main():
     for seed in given.seeds:
         model, seconds = trained(pairs, tokenizer, given, seed)
         took.append(seconds)
-        right, _ = linked(names, entities, answers, lambda texts: vectors(texts, tokenizer, model, given))
+        right, _ = linked(asked, entities, answers, lambda texts: vectors(texts, tokenizer, model, given))
         for name, (count, one, five) in right.items():
             of = scores[name]["align"]
             print(f"| {name} | {seed} | {100 * of['accuracy_1']['value']:.2f} | {100 * of['accuracy_5']['value']:.2f} | {100 * one / count:.2f} | {100 * five / count:.2f} |", flush=True)

@@ -1,6 +1,6 @@
 """Stage `link` beside PyTorch: the same names and mentions, encoded by transformers and compared by NumPy.
 
-Usage: link.py OUT MODEL [--pooling mean] [--max-tokens 25]
+Usage: link.py OUT MODEL [--pooling mean] [--max-tokens 25] [--names all]
 OUT is the output folder of a config whose stage `link` is up to date, with `link.of = ["encoder"]`; MODEL the folder of that encoder. Prints both sides' accuracies, of how many mentions the
 nearest entity is the same, and the seconds of each, as Markdown. engraft's seconds are the ledger's, with reading and writing; PyTorch's are those of encoding and searching.
 """
@@ -31,12 +31,12 @@ def vectors(texts, tokenizer, model, given):
     return found
 
 
-def names_of(out):
-    """The names of a graph's entities by their folded text: a text, and the places of its entities; and the entities."""
+def names_of(out, which="all"):
+    """The names of a graph's entities by their folded text, all or preferred: a text, and the places of its entities; and the entities."""
     entities = pq.read_table(out / "triples/entities.parquet").to_pylist()
     names = {}
     rows = [(entity["text"], id) for id, entity in enumerate(entities)]
-    if (terms := out / "triples/terms.parquet").exists():
+    if which == "all" and (terms := out / "triples/terms.parquet").exists():
         rows += [(term["text"], term["entity"]) for term in pq.read_table(terms).to_pylist() if term["kind"] != "definition"]
     for text, id in rows:
         names.setdefault(" ".join(text.split()).lower(), (text, set()))[1].add(id)
@@ -76,10 +76,11 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument("--pooling", default="mean", choices=["mean", "cls"])
+    parser.add_argument("--names", default="all", choices=["all", "preferred"])
     parser.add_argument("--max-tokens", type=int, default=25)
     given = parser.parse_args()
     torch.set_num_threads(2)
-    names, entities = names_of(given.out)
+    names, entities = names_of(given.out, given.names)
     answers = answers_of(given.out)
     tokenizer, model = AutoTokenizer.from_pretrained(given.model), AutoModel.from_pretrained(given.model).eval()
     start = time.perf_counter()

@@ -66,6 +66,21 @@ fn mentions_are_linked_to_the_nearest_names() {
 }
 
 #[test]
+fn preferred_names_alone_may_be_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, config) = (folder.path().join("out"), config(folder.path(), "names = \"preferred\""));
+    let texts = "1|t|Cough of the body\n1|a|\n1\t0\t17\tCough of the body\tDisease\tD1\n1\t0\t5\tCough\tDisease\tD1\n\n";
+    write_whole(&folder.path().join("texts.PubTator.txt"), texts.as_bytes()).unwrap();
+    let share =
+        |out: &Path| json(out.join("link/link.json"))["sets"]["set"]["names"]["accuracy_1"]["value"].as_f64();
+    Engraft::own(&["run", "link"], &config, &out).ok();
+    assert_eq!(json(out.join("link/link.json"))["names"], 6);
+    assert_eq!(share(&out), Some(0.5));
+    Engraft::own(&["run", "link"], &config, &out).set("link.names=\"all\"").ok();
+    assert_eq!(share(&out), Some(1.0));
+}
+
+#[test]
 fn an_encoder_that_has_learnt_the_graph_is_compared_with_the_one_before() {
     let folder = tempfile::tempdir().unwrap();
     let (out, config) = (folder.path().join("out"), config(folder.path(), "of = [\"encoder\", \"retrain\"]"));

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
-use kg::table::Graph;
+use kg::table::{Entity, Graph};
 use model::predict::Predictor;
 use serde::Serialize;
 use tasks::token::encode::Case;
@@ -21,7 +21,7 @@ use text::Document;
 use text::ner::of_graph::each_name;
 
 pub(crate) use self::config::Config;
-use self::config::name;
+use self::config::{Candidates, name};
 use self::encoding::Encoding;
 use self::nearest::Names;
 use self::told::{Answer, Measured};
@@ -82,12 +82,19 @@ impl Linking {
     fn names(&self, triples: &Path) -> anyhow::Result<(Names, Graph, HashMap<String, u32>)> {
         let graph = Graph::read(triples)?;
         let mut names = Names::default();
-        each_name(&graph, triples, |text, id| {
-            let entity = graph.entities().get(id.index());
-            if entity.is_some_and(|entity| self.config.types.allow(&entity.types)) {
-                names.push(text, id.0);
+        let is_asked = |entity: &Entity| self.config.types.allow(&entity.types);
+        match self.config.names {
+            Candidates::All => each_name(&graph, triples, |text, id| {
+                if graph.entities().get(id.index()).is_some_and(is_asked) {
+                    names.push(text, id.0);
+                }
+            })?,
+            Candidates::Preferred => {
+                let all = graph.entities().iter().zip(0_u32..);
+                all.filter(|(entity, _)| is_asked(entity))
+                    .for_each(|(entity, id)| names.push(&entity.text, id));
             }
-        })?;
+        }
         let mut keys = HashMap::new();
         for (entity, id) in graph.entities().iter().zip(0_u32..) {
             for key in std::iter::once(&entity.key).chain(&entity.same_as) {

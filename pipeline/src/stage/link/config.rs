@@ -25,6 +25,11 @@ pub(crate) struct Config {
     /// Source: ours: which types matter depends on the sets.
     #[serde(default)]
     pub types: Types,
+    /// The names by which an entity is found: all, or its preferred one alone, so that what is right of the others an encoder has learnt, not looked up.
+    ///
+    /// Source: SapBERT, `evaluation/eval.py`: all names of the dictionary.
+    #[serde(default, skip_serializing_if = "Candidates::are_all")]
+    pub names: Candidates,
     /// How the tokens of a name become one vector: `cls`, `mean` or `max`. Left out, as `[align]` has it, else `mean`.
     ///
     /// Source: `"mean"`, as all-MiniLM-L6-v2 was trained; SapBERT takes `cls`.
@@ -35,6 +40,25 @@ pub(crate) struct Config {
     /// Source: SapBERT, `train/pretrain.sh`: 25.
     #[serde(default = "tokens")]
     pub max_tokens: usize,
+}
+
+/// Names that are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Candidates {
+    /// Preferred names and synonyms.
+    #[default]
+    All,
+    /// The preferred name of each entity.
+    Preferred,
+}
+
+impl Candidates {
+    // serde hands on a reference.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+    fn are_all(&self) -> bool {
+        *self == Self::All
+    }
 }
 
 /// A set of texts whose mentions have ids.
