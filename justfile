@@ -39,9 +39,9 @@ nightly:
     cargo deny check
     ENGRAFT_FUZZ_CASES=200_000 cargo test --release --workspace --test library fuzz
     bash scripts/attack.sh FULL
-    bash scripts/release.sh target/release/out
+    ENGRAFT_TORCH=$(bash scripts/torch.sh) bash scripts/release.sh target/release/out
     bash scripts/launchers.sh
-    bash scripts/examples.sh
+    ENGRAFT_TORCH=$(bash scripts/torch.sh) bash scripts/examples.sh
 
 # The CUDA kernels on the host, each against f64, and the mock driver: no GPU, no CUDA.
 cuda-host:
@@ -134,6 +134,12 @@ bench-maps DATA GLOVE PYTHON="python3" OUT="out/bench-maps":
 bench-stages DATA PYTHON="python3" OUT="out/bench-stages":
     cargo build --release
     {{PYTHON}} benches/stages.py target/release/engraft {{DATA}} --out {{OUT}}
+
+# Stages of large texts in parts, and of an invented Metathesaurus, whose rates docs/scale.md needs (DATA also has rotmensch/; VOCABULARY is BERT's vocab.txt;
+# some 10 GB below OUT).
+bench-large DATA VOCABULARY PYTHON="python3" OUT="out/bench-large":
+    cargo build --release --workspace --bin engraft --bin bench
+    {{PYTHON}} benches/large.py target/release/engraft {{DATA}} {{VOCABULARY}} --bench target/release/bench --out {{OUT}}
 
 # The tables of docs/scale.md from the rates of docs/benchmarks.md; `just scale --write docs/scale.md` puts them there.
 scale *ARGS:

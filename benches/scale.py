@@ -2,8 +2,7 @@
 
 Usage: scale.py [--write FILE | --check FILE]
 Prints tables in Markdown. --write puts them between their marks in FILE (docs/scale.md); --check ends with an error if FILE has others. Nothing is measured: rates
-are read from docs/benchmarks.md, and the script fails if one is no longer found. What that page lacks was measured for docs/scale.md and stands in `MEASURED`
-and `PARTED`, everything supposed beyond that in `SUPPOSED` and in the first table. Random numbers come from fixed seeds. Python's standard library is enough.
+are read from docs/benchmarks.md, and the script fails if one is no longer found. Everything supposed beyond that is in `SUPPOSED` and in the first table. Random numbers come from fixed seeds. Python's standard library is enough.
 """
 
 import argparse
@@ -70,6 +69,13 @@ class Benchmarks:
                     return found
         sys.exit(f"docs/benchmarks.md, {heading!r}: no row {where} with a number in column {column!r}; benches/scale.py reads it")
 
+    def cell(self, heading, column, row):
+        """The text in `column` of the first row that begins so."""
+        for cells in self.section(heading)[0]:
+            if column in cells and next(iter(cells.values()), "").startswith(row):
+                return cells[column]
+        sys.exit(f"docs/benchmarks.md, {heading!r}: no row {row!r} with a column {column!r}; benches/scale.py reads it")
+
     def said(self, heading, pattern):
         """The number that a sentence of the section has where `pattern` has a group."""
         if found := re.search(pattern, " ".join(self.section(heading)[1])):
@@ -78,7 +84,7 @@ class Benchmarks:
 
 
 bench = Benchmarks(BENCHMARKS.read_text(encoding="utf-8"))
-STAGES, MAPS, STREAMS = "Stages one by one", "Corpus statistics and maps", "Streams of shards"
+STAGES, MAPS, STREAMS, LARGE = "Stages one by one", "Corpus statistics and maps", "Streams of shards", "Large texts and graphs"
 KG, MODEL = "A Metathesaurus", "Model: training steps"
 
 
@@ -90,7 +96,7 @@ def of_corpus(row, column="whole"):
     return bench.rate(STAGES, column, row=row)
 
 
-# What docs/benchmarks.md lacks. docs/scale.md says how it was measured.
+# Of large texts and graphs.
 
 
 @dataclass(frozen=True)
@@ -116,19 +122,26 @@ class Measured:
         return self.written / self.input
 
 
+def of_large(row):
+    """A row of the stages of large texts and graphs."""
+    name, unit = bench.cell(LARGE, "stage", row=row), bench.cell(LARGE, "unit", row=row)
+    value = lambda column: bench.rate(LARGE, column, row=row)
+    return Measured(name, int(value("input")), unit, value("processor seconds"), int(value("peak MiB")), int(value("written, MB") * 1e6))
+
+
 MEASURED = {
-    "mentions": Measured("`mentions`, a part", 270_110_150, "bytes of text", 11.5, 157, 72_335_705),
-    "mentions, joined": Measured("`mentions`, joined (10 parts)", 270_110_150, "bytes of text", 4.9, 129, 72_335_493),
-    "masked_lm": Measured("`masked_lm`, a part", 59_462_840, "subwords", 65.9, 879, 98_683_423),
-    "masked_lm, a tenth": Measured("`shards` of `masked_lm`, 1 part", 5_946_284, "subwords", 0.8, 207, 11_907_288),
-    "masked_lm, joined": Measured("`shards` of `masked_lm`, 10 parts", 59_462_840, "subwords", 7.7, 746, 117_172_442),
-    "tagging": Measured("`tagging`, a part", 36_580_440, "subwords", 41.1, 625, 75_808_702),
-    "tagging, a tenth": Measured("`shards` of `tagging`, 8 parts", 3_751_840, "subwords", 0.4, 168, 7_440_741),
-    "tagging, joined": Measured("`shards` of `tagging`, 78 parts", 36_580_440, "subwords", 3.8, 570, 70_285_779),
-    "triples": Measured("`triples`, the Metathesaurus", 2_610_306_045, "bytes of RRF", 11.4, 385, 36_361_641),
-    "split": Measured("`split`, its triples", 1_868_628, "triples", 4.4, 579, 12_372_447),
-    "names": Measured("`vocabulary`, its names", 21_336_359, "bytes of names", 24.9, 1_117, 256_163),
-    "shards": Measured("`shards`, its triples", 9_343_140, "rows", 31.7, 667, 310_821_171),
+    "mentions": of_large("`mentions`, a part"),
+    "mentions, joined": of_large("`mentions`, joined"),
+    "masked_lm": of_large("`masked_lm`, a part"),
+    "masked_lm, a tenth": of_large("`shards` of `masked_lm`, 1 part"),
+    "masked_lm, joined": of_large("`shards` of `masked_lm`, 10 parts"),
+    "tagging": of_large("`tagging`, a part"),
+    "tagging, a tenth": of_large("`shards` of `tagging`, 8 parts"),
+    "tagging, joined": of_large("`shards` of `tagging`, 78 parts"),
+    "triples": of_large("`triples`, the Metathesaurus"),
+    "split": of_large("`split`, its triples"),
+    "names": of_large("`vocabulary`, its names"),
+    "shards": of_large("`shards`, its triples"),
 }
 
 
@@ -144,13 +157,16 @@ class Parted:
     written: tuple
 
 
-PARTED = {
-    "27 MB": Parted(
-        (of_stage("whole", "seconds"), of_stage("64 parts", "seconds")), of_stage("the parts joined", "seconds"),
-        (47_464, 228_984), (6_952_319, 14_900_246), (20_778_081, 37_273_051),
-    ),
-    "309 MB": Parted((10.6, 24.2), 11.5, (47_464, 1_605_028), (36_680_532, 224_235_855), (115_976_249, 601_867_306)),
-}
+def of_parted(text):
+    """A row of the texts that were counted whole and in parts."""
+    value = lambda column: bench.rate(LARGE, column, row=text)
+    return Parted(
+        (value("whole, s"), value("64 parts, s")), value("joined, s"),
+        *((int(value(f"{what}: whole")), int(value(f"{what}: parts"))) for what in ("words", "pairs", "bytes")),
+    )
+
+
+PARTED = {text: of_parted(text) for text in ("27 MB", "309 MB")}
 
 
 # What is supposed.

@@ -10,6 +10,7 @@ pub(crate) mod draft;
 pub mod graph;
 pub mod guard;
 pub mod id;
+pub mod level;
 pub mod page_crc;
 pub mod pages;
 pub mod parquet_file;

@@ -25,6 +25,9 @@ pub(crate) struct Config {
     /// Source: ours: who may write says so by credentials.
     #[serde(default)]
     pub read_only: bool,
+    /// The highest licence level, 0 to 9, of what is put into the depot: artifacts of sources with a higher `level`, and whatever is made of these, stay here. Left out, all is put there. Shapes no artifact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_level: Option<u8>,
 }
 
 /// A depot as somebody has named it.
@@ -35,6 +38,8 @@ pub(crate) struct Named<'a> {
     /// Where a relative path counts from.
     pub(crate) folder: &'a Path,
     pub(crate) access: Access,
+    /// The highest licence level of what is put there.
+    pub(crate) max_level: Option<u8>,
 }
 
 impl Named<'_> {
@@ -54,7 +59,8 @@ impl Named<'_> {
         // Nothing can be put on a web server.
         let is_web = matches!(&location, Location::Remote(address) if address.scheme() == Scheme::Http);
         let access = if is_web { Access::Read } else { self.access };
-        Ok(Depot::new(Arc::new(Shared(Place::new(Store::new(options), location))), access))
+        Ok(Depot::new(Arc::new(Shared(Place::new(Store::new(options), location))), access)
+            .up_to(self.max_level))
     }
 }
 

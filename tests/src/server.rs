@@ -1,5 +1,7 @@
 //! A web server on this machine that misbehaves on request, and takes and removes objects as S3, Google and Azure do: on condition, if that is asked for.
 
+mod clouds;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -213,6 +215,9 @@ fn answer(stream: TcpStream, state: &Mutex<State>) -> io::Result<()> {
     let (request, body) = request(&stream)?;
     if request.method == "PUT" {
         return take(&stream, state, request, body);
+    }
+    if let Some(answered) = clouds::answer(&stream, &request, &body, &mut locked(state).things) {
+        return answered;
     }
     if request.method == "DELETE" {
         let removed = locked(state).things.remove(&request.target).is_some();

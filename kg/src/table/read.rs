@@ -51,7 +51,7 @@ fn read(
 }
 
 /// A file that is no Parquet, cut short, fails a page's CRC, or breaks what the format promises behind `row` rows.
-fn damaged(file: &Path, row: usize, problem: &str) -> ReadError {
+pub(super) fn damaged(file: &Path, row: usize, problem: &str) -> ReadError {
     let place = format!("{}: row {row}", file.display());
     ReadError::new(place, problem, "", format!("the file is damaged, {AGAIN}"))
 }

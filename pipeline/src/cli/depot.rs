@@ -50,14 +50,17 @@ pub(super) fn meant(
         super::looked_at(&command.subcommand).is_some() && !matches!(command.subcommand, Subcommand::Status);
     let named = match (&common.depot, &config.depot) {
         _ if !looks && !is_gc => return Ok(None),
-        (Some(url), of) => Named { url, folder: Path::new(""), access: access(of.as_ref()) },
+        (Some(url), of) => {
+            let max_level = of.as_ref().and_then(|of| of.max_level);
+            Named { url, folder: Path::new(""), access: access(of.as_ref()), max_level }
+        }
         (None, Some(of)) if !is_gc => {
             let folder = common.config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
             let url = of
                 .url
                 .as_ref()
                 .context("depot.url is left out: say where the depot is, there or by --depot")?;
-            Named { url, folder, access: access(Some(of)) }
+            Named { url, folder, access: access(Some(of)), max_level: of.max_level }
         }
         (None, _) => return Ok(None),
     };
@@ -97,12 +100,15 @@ pub(super) fn push(engine: &Engine, stages: &[String], show: Show) -> anyhow::Re
                 measure::count(pushed.new as u64),
                 measure::count((pushed.stale.len() + pushed.failed.len()) as u64)
             );
-            pushed.stale.iter().map(why).chain([there]).collect()
+            let held = (!pushed.withheld.is_empty()).then(|| {
+                format!("{} stay here for their licence level", measure::count(pushed.withheld.len() as u64))
+            });
+            pushed.stale.iter().map(why).chain([there]).chain(held).collect()
         },
         || {
             let (there, new) = (pushed.there, pushed.new);
             vec![
-                json!({"event": "end", "there": there, "new": new, "stale": pushed.stale, "failed": pushed.failed}),
+                json!({"event": "end", "there": there, "new": new, "stale": pushed.stale, "failed": pushed.failed, "withheld": pushed.withheld}),
             ]
         },
     )?;

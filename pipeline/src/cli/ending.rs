@@ -279,6 +279,7 @@ mod tests {
             reasons: vec![],
             started_ms: 0,
             seconds: 0.0,
+            licence: None,
             restored_ms: None,
             engraft: "0.0.0".to_owned(),
         }

@@ -22,7 +22,7 @@ use super::digest::{Digest, each};
 use super::error::Error;
 use super::folder::{self, Output};
 use super::judge::Judgement;
-use super::ledger::{self, Line};
+use super::ledger::{self, Licence, Line};
 use super::memo::{Known, Stamp};
 
 /// The version of what lies in a depot; docs/formats.md has it.
@@ -87,6 +87,8 @@ pub(crate) enum Access {
 pub(crate) struct Depot {
     objects: Arc<dyn Objects>,
     access: Access,
+    /// The highest licence level of what is put there.
+    max_level: Option<u8>,
 }
 
 /// What moving an artifact takes beside its line.
@@ -139,7 +141,28 @@ fn key(stage: &str, fingerprint: &Digest) -> String {
 impl Depot {
     /// A depot of these objects. Asks for nothing.
     pub(crate) fn new(objects: Arc<dyn Objects>, access: Access) -> Self {
-        Self { objects, access }
+        Self { objects, access, max_level: None }
+    }
+
+    /// The same, where nothing of a higher licence level is put.
+    pub(crate) fn up_to(self, max_level: Option<u8>) -> Self {
+        Self { max_level, ..self }
+    }
+
+    /// Why an artifact is not put there, if its licence level is too high or not known.
+    pub(super) fn withholds(&self, line: &Line) -> Option<String> {
+        let most = self.max_level?;
+        match line.licence {
+            Some(Licence::None) => None,
+            Some(Licence::Level(level)) if level <= most => None,
+            Some(Licence::Level(level)) => {
+                Some(format!("its licence level is {level}, above depot.max_level = {most}"))
+            }
+            None => Some(format!(
+                "an earlier engraft made it, or what it reads, and did not note its licence level, which depot.max_level = {most} asks for (`engraft run {} --force` does)",
+                line.stage
+            )),
+        }
     }
 
     /// Where it is, as it may be shown.

@@ -84,6 +84,12 @@ pub(crate) enum Event<'a> {
         /// What went wrong, with causes.
         error: &'a str,
     },
+    /// It is here, and stays here.
+    Withheld {
+        stage: &'a str,
+        /// Its licence level, or what hides it.
+        why: &'a str,
+    },
     /// It failed; nothing of it became visible.
     Failed {
         stage: &'a str,
@@ -128,7 +134,8 @@ impl Event<'_> {
             | Self::Away { .. }
             | Self::Pulling { .. }
             | Self::Pushing { .. }
-            | Self::Unshared { .. } => None,
+            | Self::Unshared { .. }
+            | Self::Withheld { .. } => None,
         }
     }
 }

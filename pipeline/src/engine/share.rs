@@ -85,6 +85,8 @@ pub(crate) struct Pushed {
     pub stale: Vec<String>,
     /// Stages that are, and could not be put there.
     pub failed: Vec<String>,
+    /// Stages that are, and stay here for their licence level.
+    pub withheld: Vec<String>,
 }
 
 impl Engine {
@@ -116,6 +118,11 @@ impl Engine {
                 pushed.stale.push(stage.clone());
                 continue;
             };
+            if let Some(why) = depot.withholds(line) {
+                observer.event(&Event::Withheld { stage, why: &why });
+                pushed.withheld.push(stage.clone());
+                continue;
+            }
             match session.push(depot, line, Look::AtAll) {
                 Ok(new) => (pushed.there, pushed.new) = (pushed.there + 1, pushed.new + usize::from(new)),
                 Err(error) => {
@@ -258,6 +265,10 @@ impl Session<'_> {
             return Ok(());
         };
         let Some(line) = self.ledger().last(stage).cloned() else { return Ok(()) };
+        if let Some(why) = depot.withholds(&line) {
+            self.observer.event(&Event::Withheld { stage, why: &why });
+            return Ok(());
+        }
         match self.push(depot, &line, Look::AtTheLine) {
             Err(error) if settings.cancel.is_cancelled() || error.is::<super::depot::Differs>() => Err(error),
             Err(error) => {

@@ -7,7 +7,7 @@ use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 use tasks::builder::masked_lm::{Masker, Rates, Unit};
 use tasks::builder::tagging::{Classes, LaterSubwords};
-use tasks::shard::text::{MaskedLm, Tagging, TextItems, Texts};
+use tasks::shard::text::{Chunks, MaskedLm, Tagging, TextItems};
 use tasks::token::encode::Vocabulary;
 use text::Labels;
 use text::file::Format;
@@ -34,7 +34,7 @@ pub(crate) trait TextTask {
     /// When a setting is out of range.
     fn build(
         &self,
-        texts: Texts,
+        texts: Chunks,
         labels: &Labels,
         vocabulary: &Vocabulary,
         seed: u64,
@@ -147,7 +147,7 @@ impl TextTask for MaskedLmConfig {
 
     fn build(
         &self,
-        texts: Texts,
+        texts: Chunks,
         _: &Labels,
         vocabulary: &Vocabulary,
         seed: u64,
@@ -159,7 +159,7 @@ impl TextTask for MaskedLmConfig {
         };
         let masker =
             Masker::new(vocabulary, self.rates, unit, RngKey::new(seed)).context("[shards.masked_lm]")?;
-        Ok(Box::new(MaskedLm::new(texts, masker)))
+        Ok(Box::new(MaskedLm::new(texts, masker)?))
     }
 }
 
@@ -179,7 +179,7 @@ impl TextTask for TaggingConfig {
 
     fn build(
         &self,
-        texts: Texts,
+        texts: Chunks,
         labels: &Labels,
         _: &Vocabulary,
         _: u64,

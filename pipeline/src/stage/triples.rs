@@ -164,6 +164,7 @@ impl Stage for Triples {
                 .join("; "),
         );
         canon.write(context.out())?;
+        context.level(kg::table::level::highest_level(context.out())?);
         for warning in self.sources.unstated(&merged, &self.config.declared) {
             context.warn(warning);
         }

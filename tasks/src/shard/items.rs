@@ -1,5 +1,7 @@
 //! What the rows of a task are made from, item after item: triples, pairs of names, chunks of text.
 
+use std::ops::Range;
+
 use batch::task::Task;
 
 use super::rows::Rows;
@@ -12,7 +14,7 @@ use crate::task::{has_negatives, spec};
 use crate::token::encode::{EncodedTexts, Special, Vocabulary};
 use kg::split::Part;
 
-/// The items of one task and part. Each is built alone, so that threads may share the work.
+/// The items of one task and part.
 pub trait Items: Sync {
     /// The task that the rows belong to.
     fn task(&self) -> Task;
@@ -28,6 +30,16 @@ pub trait Items: Sync {
         self.len() == 0
     }
 
+    /// What builds the items of a range, with all that they are made of. Ranges are asked for one after the other, so that no more need be in memory than one
+    /// is made of.
+    ///
+    /// # Errors
+    /// When what they are made of cannot be read.
+    fn block(&self, items: Range<usize>) -> Result<Box<dyn Block + '_>, Error>;
+}
+
+/// What builds items, each alone, so that threads may share the work.
+pub trait Block: Sync {
     /// Adds the rows of item `item`, the true one first where rows are true or false; `sample` is scratch.
     fn build(&self, item: usize, sample: &mut Sample, rows: &mut Rows);
 }
@@ -124,6 +136,12 @@ impl Items for Triples<'_> {
         self.triples.len()
     }
 
+    fn block(&self, _: Range<usize>) -> Result<Box<dyn Block + '_>, Error> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Block for &Triples<'_> {
     fn build(&self, item: usize, sample: &mut Sample, rows: &mut Rows) {
         let origin = &[self.rows[item]];
         self.encoder.stated(self.task, self.triples[item], sample);

@@ -1,12 +1,13 @@
 //! Pairs of names as the items of the tasks on names.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 
 use base::rng::RngKey;
 use batch::task::Task;
 use kg::split::Part;
 
-use super::items::Items;
+use super::items::{Block, Items};
 use super::rows::Rows;
 use crate::Error;
 use crate::builder::spec::{Drawn, MadeOf, Pair, Pairs};
@@ -135,6 +136,12 @@ impl Items for PairItems<'_> {
         self.pairs.len()
     }
 
+    fn block(&self, _: Range<usize>) -> Result<Box<dyn Block + '_>, Error> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Block for &PairItems<'_> {
     fn build(&self, item: usize, sample: &mut Sample, rows: &mut Rows) {
         let MadeOf::Items { pairs: Some(Pairs { build, .. }) } = spec(self.task).of else { return };
         let Pair { first, second, negative } = self.pairs[item];

@@ -1,11 +1,15 @@
 //! Chunks of documents as the items of the tasks on text.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use batch::task::Task;
 use kg::split::Part;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::items::Items;
+use super::items::{Block, Items};
+use super::passages::Kept;
 use super::rows::Rows;
 use crate::Error;
 use crate::builder::Sample;
@@ -13,15 +17,43 @@ use crate::builder::masked_lm::{self, Masker, Turn};
 use crate::builder::passage::{self, Passage};
 use crate::builder::tagging::{self, Classes, LaterSubwords};
 use crate::token::encode::Vocabulary;
-use text::Document;
+use text::{Document, Label};
 
 /// Documents cut into chunks, all in memory.
 #[derive(Debug, Default)]
 pub struct Texts {
     passages: Vec<Passage>,
+    /// What became of the documents.
+    pub counts: passage::Counts,
+}
+
+/// The chunks of documents, which are in memory or in the files that parts have left.
+#[derive(Debug)]
+pub struct Chunks {
+    of: Documents,
     chunks: Vec<Chunk>,
     /// What became of the documents.
     pub counts: passage::Counts,
+}
+
+#[derive(Debug)]
+enum Documents {
+    Held(Vec<Passage>),
+    /// Each from the document of this number on.
+    Kept(Vec<(u32, Kept)>),
+}
+
+/// Documents in memory, from the first to be looked at on.
+#[derive(Debug)]
+struct Loaded<'a> {
+    first: u32,
+    passages: Cow<'a, [Passage]>,
+}
+
+impl Loaded<'_> {
+    fn passage(&self, document: u32) -> &Passage {
+        &self.passages[(document - self.first) as usize]
+    }
 }
 
 /// A chunk by the numbers of its document and in it.
@@ -64,57 +96,136 @@ impl Texts {
         max_tokens: usize,
     ) -> Result<(), Error> {
         let passage = Passage::new(vocabulary, document, max_tokens, &mut self.counts)?;
-        self.add(passage);
-        Ok(())
-    }
-
-    /// Adds a document that is already cut, and not counted.
-    pub(crate) fn add(&mut self, passage: Passage) {
-        let number = u32::try_from(self.passages.len()).unwrap_or(u32::MAX);
-        let chunks = (0..).take(passage.chunks.len());
-        self.chunks.extend(chunks.map(|chunk| Chunk { document: number, chunk }));
         self.passages.push(passage);
+        Ok(())
     }
 
     /// The documents, in order.
     pub(crate) fn passages(&self) -> &[Passage] {
         &self.passages
     }
+}
 
-    fn passage(&self, chunk: Chunk) -> &Passage {
-        &self.passages[chunk.document as usize]
+/// Chunks whose documents are looked at together.
+const TOGETHER: usize = 1 << 16;
+
+impl Chunks {
+    /// Those of documents in memory.
+    ///
+    /// # Errors
+    /// When there are more documents or chunks of one than numbers for them.
+    pub fn held(texts: Texts) -> Result<Self, Error> {
+        let Texts { passages, counts } = texts;
+        let chunks = all_chunks(passages.iter().map(|passage| passage.chunks.len()))?;
+        Ok(Self { of: Documents::Held(passages), chunks, counts })
     }
+
+    /// Those of documents that parts have left, part by part.
+    ///
+    /// # Errors
+    /// As [`Chunks::held`], or when a part cannot be read.
+    pub fn kept(parts: Vec<Kept>) -> Result<Self, Error> {
+        let mut counts = passage::Counts::default();
+        let (mut lengths, mut kept) = (Vec::new(), Vec::with_capacity(parts.len()));
+        for part in parts {
+            let first = u32::try_from(lengths.len()).map_err(|_| too_many())?;
+            counts.add(part.counts());
+            part.chunks(&mut lengths)?;
+            kept.push((first, part));
+        }
+        let chunks = all_chunks(lengths.into_iter())?;
+        Ok(Self { of: Documents::Kept(kept), chunks, counts })
+    }
+
+    /// The documents of chunks that stand together.
+    fn load(&self, chunks: &[Chunk]) -> Result<Loaded<'_>, Error> {
+        let parts = match &self.of {
+            Documents::Held(passages) => return Ok(Loaded { first: 0, passages: Cow::Borrowed(passages) }),
+            Documents::Kept(parts) => parts,
+        };
+        let ends = chunks.first().zip(chunks.last());
+        let (first, last) = ends.map_or((0, 0), |(first, last)| (first.document, last.document));
+        let mut passages = Vec::new();
+        for (from, part) in parts {
+            let below = |document: u32| (document.max(*from) - from).min(part.documents());
+            let (start, end) = (below(first), below(last.saturating_add(1)));
+            if start < end {
+                part.read(start..end, &mut passages)?;
+            }
+        }
+        Ok(Loaded { first, passages: Cow::Owned(passages) })
+    }
+
+    /// The kinds of mentions that there may be.
+    fn labels(&self) -> Vec<Label> {
+        let mut labels: Vec<Label> = match &self.of {
+            Documents::Held(passages) => {
+                let mentions = passages.iter().flat_map(|passage| &passage.mentions);
+                mentions.map(|mention| mention.label).collect()
+            }
+            Documents::Kept(parts) => parts.iter().flat_map(|(_, part)| part.labels()).copied().collect(),
+        };
+        labels.sort_by_key(|label| label.number());
+        labels.dedup();
+        labels
+    }
+}
+
+/// All chunks of documents that have so many each.
+fn all_chunks(lengths: impl Iterator<Item = usize>) -> Result<Vec<Chunk>, Error> {
+    let mut chunks = Vec::new();
+    for (document, length) in lengths.enumerate() {
+        let document = u32::try_from(document).map_err(|_| too_many())?;
+        let length = u32::try_from(length).map_err(|_| too_many())?;
+        chunks.extend((0..length).map(|chunk| Chunk { document, chunk }));
+    }
+    Ok(chunks)
+}
+
+fn too_many() -> Error {
+    Error::unfit("there are more documents, or more chunks of one, than rows can number (4,294,967,295)")
 }
 
 /// Masked language modelling on texts. Shards hold the blanks of epoch 0.
 #[derive(Debug)]
 pub struct MaskedLm {
-    texts: Texts,
+    texts: Chunks,
     masker: Masker,
 }
 
 impl MaskedLm {
     /// The task's items: chunks without a token that may be asked for are left out, and counted.
-    #[must_use]
-    pub fn new(mut texts: Texts, mut masker: Masker) -> Self {
-        let asks = |chunk: &Chunk| {
-            let mut masker = masker.clone();
-            let asks = masker.build(&mut Sample::default(), texts.passage(*chunk), turn(*chunk));
-            (asks, masker.counts)
-        };
-        let built: Vec<(bool, masked_lm::Counts)> =
-            texts.chunks.par_iter().with_min_len(64).map(asks).collect();
-        let mut built = built.into_iter();
+    ///
+    /// # Errors
+    /// When the texts cannot be read.
+    pub fn new(mut texts: Chunks, mut masker: Masker) -> Result<Self, Error> {
         let mut counts = masked_lm::Counts::default();
-        texts.chunks.retain(|_| {
-            built.next().is_some_and(|(asks, of)| {
+        let mut all_ask = Vec::with_capacity(texts.chunks.len());
+        for some in texts.chunks.chunks(TOGETHER) {
+            let loaded = texts.load(some)?;
+            let asks = |chunk: &Chunk| {
+                let mut masker = masker.clone();
+                let passage = loaded.passage(chunk.document);
+                let asks = masker.build(&mut Sample::default(), passage, turn(*chunk));
+                (asks, masker.counts)
+            };
+            let built: Vec<(bool, masked_lm::Counts)> = some.par_iter().with_min_len(64).map(asks).collect();
+            for (asks, of) in built {
                 counts.add(&of);
-                asks
-            })
-        });
+                all_ask.push(asks);
+            }
+        }
+        let mut all_ask = all_ask.into_iter();
+        texts.chunks.retain(|_| all_ask.next().unwrap_or_default());
         masker.counts = counts;
-        Self { texts, masker }
+        Ok(Self { texts, masker })
     }
+}
+
+/// Chunks of a range, and their documents.
+struct OfTexts<'a, T> {
+    of: &'a T,
+    loaded: Loaded<'a>,
 }
 
 fn turn(Chunk { document, chunk }: Chunk) -> Turn {
@@ -140,10 +251,16 @@ impl Items for MaskedLm {
         self.texts.chunks.len()
     }
 
+    fn block(&self, items: Range<usize>) -> Result<Box<dyn Block + '_>, Error> {
+        Ok(Box::new(OfTexts { of: self, loaded: self.texts.load(&self.texts.chunks[items])? }))
+    }
+}
+
+impl Block for OfTexts<'_, MaskedLm> {
     fn build(&self, item: usize, sample: &mut Sample, rows: &mut Rows) {
-        let chunk = self.texts.chunks[item];
-        let mut masker = self.masker.clone();
-        if masker.build(sample, self.texts.passage(chunk), turn(chunk)) {
+        let chunk = self.of.texts.chunks[item];
+        let mut masker = self.of.masker.clone();
+        if masker.build(sample, self.loaded.passage(chunk.document), turn(chunk)) {
             let Chunk { document, chunk } = chunk;
             rows.push(&[document, chunk], sample, None);
         }
@@ -153,7 +270,7 @@ impl Items for MaskedLm {
 /// Tagging of texts.
 #[derive(Debug)]
 pub struct Tagging {
-    texts: Texts,
+    texts: Chunks,
     classes: Classes,
     later: LaterSubwords,
 }
@@ -163,10 +280,9 @@ impl Tagging {
     ///
     /// # Errors
     /// When a text marks a kind of entity that the classes lack.
-    pub fn new(texts: Texts, classes: Classes, later: LaterSubwords) -> Result<Self, Error> {
-        let mentions = texts.passages.iter().flat_map(|passage| &passage.mentions);
-        for mention in mentions {
-            classes.begin(mention.label)?;
+    pub fn new(texts: Chunks, classes: Classes, later: LaterSubwords) -> Result<Self, Error> {
+        for label in texts.labels() {
+            classes.begin(label)?;
         }
         Ok(Self { texts, classes, later })
     }
@@ -196,11 +312,17 @@ impl Items for Tagging {
         self.texts.chunks.len()
     }
 
+    fn block(&self, items: Range<usize>) -> Result<Box<dyn Block + '_>, Error> {
+        Ok(Box::new(OfTexts { of: self, loaded: self.texts.load(&self.texts.chunks[items])? }))
+    }
+}
+
+impl Block for OfTexts<'_, Tagging> {
     fn build(&self, item: usize, sample: &mut Sample, rows: &mut Rows) {
-        let of = self.texts.chunks[item];
-        let Chunk { document, chunk } = of;
+        let Chunk { document, chunk } = self.of.texts.chunks[item];
+        let Tagging { classes, later, .. } = self.of;
         // `new` has looked up the classes of all mentions.
-        if tagging::build(sample, self.texts.passage(of), chunk as usize, &self.classes, self.later).is_ok() {
+        if tagging::build(sample, self.loaded.passage(document), chunk as usize, classes, *later).is_ok() {
             rows.push(&[document, chunk], sample, None);
         }
     }

@@ -12,7 +12,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use super::file::{Encoded, Files, Size};
 use super::hub;
 use super::index::{Index, Negatives, PartIndex, Source, TaskIndex, Tokenizer};
-use super::items::{Encoder, Items, Triples};
+use super::items::{Block, Encoder, Items, Triples};
 use super::pairs::{OfNames, PairItems};
 use super::rows::Rows;
 use super::schema::{FORMAT, VERSION};
@@ -121,8 +121,16 @@ pub fn write_items(
         let per_group = as_said.items_per_group;
         let groups: Vec<usize> = (0..of.len()).step_by(per_group).collect();
         for wave in groups.chunks(WAVE) {
-            let encode =
-                |&first: &usize| encode_group(*of, first..(first + per_group).min(of.len()), as_said, tick);
+            let ends = wave.first().zip(wave.last());
+            let Some((first, end)) = ends.map(|(first, last)| (*first, (last + per_group).min(of.len())))
+            else {
+                continue;
+            };
+            let block = of.block(first..end)?;
+            let encode = |&first: &usize| {
+                let items = first..(first + per_group).min(of.len());
+                encode_group(*of, &*block, items, as_said, tick)
+            };
             let encoded: Result<Vec<(Encoded, Rows)>, Error> = wave.par_iter().map(encode).collect();
             for (group, counted) in encoded? {
                 files.append(&group)?;
@@ -155,13 +163,14 @@ pub struct Written {
 
 fn encode_group(
     of: &dyn Items,
+    block: &dyn Block,
     items: std::ops::Range<usize>,
     as_said: As<'_>,
     tick: Tick<'_>,
 ) -> Result<(Encoded, Rows), Error> {
     let (mut rows, mut sample) = (Rows::new(of.task(), as_said.layout.form), Sample::default());
     let count = u32::try_from(items.len()).map_err(|_| too_many(items.len()))?;
-    items.for_each(|item| of.build(item, &mut sample, &mut rows));
+    items.for_each(|item| block.build(item, &mut sample, &mut rows));
     let batch =
         rows.finish().map_err(|error| Error::Unfit(format!("rows do not fit the shard schema: {error}")))?;
     let metadata = [

@@ -10,7 +10,7 @@ use kg::split::Part;
 use tasks::builder::masked_lm::{Masker, Rates, Unit};
 use tasks::builder::tagging::{Classes, LaterSubwords};
 use tasks::shard::index::Index;
-use tasks::shard::text::{MaskedLm, Tagging, Texts};
+use tasks::shard::text::{Chunks, MaskedLm, Tagging, Texts};
 use tasks::shard::write::{Config, From, write};
 use tasks::stream::lane::Batching;
 use tasks::stream::schedule::Schedule;
@@ -38,7 +38,7 @@ fn lines(world: &World) -> String {
     (0..20).map(line).collect::<String>() + "{\"text\": \"zzz\"}\n"
 }
 
-fn texts(world: &World) -> (Texts, Labels) {
+fn texts(world: &World) -> (Chunks, Labels) {
     let (mut texts, mut labels) = (Texts::default(), Labels::default());
     let (text, file) = (lines(world), Path::new("x.jsonl"));
     documents(
@@ -52,7 +52,7 @@ fn texts(world: &World) -> (Texts, Labels) {
         },
     )
     .unwrap();
-    (texts, labels)
+    (Chunks::held(texts).unwrap(), labels)
 }
 
 /// The graph's tasks and those on text.
@@ -63,7 +63,7 @@ fn tasks() -> Vec<Task> {
 fn written(world: &World, folder: &Path) -> Index {
     let rates = Rates { rate: 0.3, mask: 1.0, random: 0.0 };
     let masker = Masker::new(&world.vocabulary, rates, Unit::Words, RngKey::new(5)).unwrap();
-    let masked = MaskedLm::new(texts(world).0, masker);
+    let masked = MaskedLm::new(texts(world).0, masker).unwrap();
     let (tagged, labels) = texts(world);
     let tagging = Tagging::new(tagged, Classes::new(&labels), LaterSubwords::Ignored).unwrap();
     let from = From {

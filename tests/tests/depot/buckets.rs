@@ -102,7 +102,7 @@ fn an_s3_server_of_others_holds_a_depot() {
 }
 
 #[test]
-fn google_and_azure_create_an_object_once_and_take_others_again() {
+fn google_and_azure_create_an_object_once_take_others_again_list_and_remove_them() {
     let server = Server::start().unwrap();
     let folder = tempfile::tempdir().unwrap();
     write_whole(&folder.path().join("file"), b"some bytes").unwrap();
@@ -126,12 +126,15 @@ fn google_and_azure_create_an_object_once_and_take_others_again() {
             (Some(b"1".into()), Some(b"some bytes".into())),
             "{url}"
         );
-        // Azure removes in batches, of which this server knows nothing.
-        if url.starts_with("gs:") {
-            place.remove("x/once").unwrap();
-            place.remove("x/once").unwrap();
-            assert_eq!(place.length("x/once").unwrap(), None, "{url}");
-        }
+        let listed = || -> Vec<(String, u64)> {
+            place.list("x").unwrap().into_iter().map(|of| (of.key, of.bytes)).collect()
+        };
+        let (file, once) = (("x/file".to_owned(), 10), ("x/once".to_owned(), 1));
+        assert_eq!(listed(), [file.clone(), once], "{url}");
+        place.remove("x/once").unwrap();
+        place.remove("x/once").unwrap();
+        assert_eq!(place.length("x/once").unwrap(), None, "{url}");
+        assert_eq!(listed(), [file], "{url}");
     }
 }
 

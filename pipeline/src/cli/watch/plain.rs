@@ -63,6 +63,7 @@ pub(super) fn line(event: &Event<'_>, detail: Detail) -> String {
             format!("{stage}: in the depot, {} of it new", measure::bytes(*bytes))
         }
         Event::Pushed { stage, bytes: None } => format!("{stage}: not put into the depot"),
+        Event::Withheld { stage, why } => format!("{stage}: not put into the depot: {why}"),
         Event::Unshared { stage, error } => {
             format!("{stage}: here, but not in the depot: {error}: run again to put it there")
         }

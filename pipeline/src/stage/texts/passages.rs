@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use tasks::shard::passages;
-use tasks::shard::text::Texts;
+use tasks::shard::passages::Kept;
+use tasks::shard::text::{Chunks, Texts};
 use tasks::token::encode::{Case, Vocabulary};
 use text::Labels;
 
@@ -25,7 +26,7 @@ pub(crate) enum Origin {
 /// The passages of a task on text.
 #[derive(Debug)]
 pub(crate) struct Passages {
-    pub texts: Texts,
+    pub texts: Chunks,
     /// The kinds of their mentions.
     pub labels: Labels,
     /// What became of the files.
@@ -82,24 +83,24 @@ impl Origin {
         vocabulary: &Vocabulary,
         context: &Context,
     ) -> anyhow::Result<Passages> {
-        let mut texts = Texts::default();
-        let (corpus, labels, told) = match self {
+        let (corpus, texts, labels, told) = match self {
             Self::Texts(corpus) => {
+                let mut texts = Texts::default();
                 let (labels, told) = corpus
                     .read(context, |_, document| Ok(texts.push(vocabulary, document, files.max_tokens)?))?;
-                (corpus, labels, told)
+                (corpus, Chunks::held(texts)?, labels, told)
             }
             Self::Parts(corpus, names) => {
-                let (mut labels, mut parts) = (Labels::default(), Vec::new());
+                let (mut labels, mut kept, mut parts) = (Labels::default(), Vec::new(), Vec::new());
                 for name in names {
                     context.check()?;
                     let folder = context.artifact(name)?;
-                    passages::read(folder, vocabulary, &mut texts, &mut labels)?;
+                    kept.push(Kept::open(folder, vocabulary, &mut labels)?);
                     parts.push(Told::of_part(folder)?);
                 }
                 let told = Told::joined(parts);
                 told.check(corpus)?;
-                (corpus, labels, told)
+                (corpus, Chunks::kept(kept)?, labels, told)
             }
         };
         anyhow::ensure!(

@@ -1,0 +1,203 @@
+"""What docs/scale.md needs of large texts and graphs and benches/stages.py does not measure: stages of a corpus in parts, and of a Metathesaurus of 20 M relations.
+
+Usage: large.py ENGRAFT DATA VOCABULARY [--bench BENCH] [--threads N] [--out OUT]
+ENGRAFT is the binary; DATA has hsdn/, rotmensch/, mesh/, medquad/, hoc/, bc5cdr/ and pubmedqa/ as published; VOCABULARY is BERT's vocab.txt. With BENCH, the
+benchmarks' binary, a Metathesaurus is invented as well (2.6 GB, below OUT). Each stage is a process of its own with one thread, whose inputs are there;
+counting in 64 parts takes N threads (all cores). Seconds are of the processor and include the start of the process and the digests of what is read.
+Whole and joined counts must be the same bytes. Prints tables in Markdown. Python's standard library is enough.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from maps import table, texts
+
+ROOT = Path(__file__).resolve().parent.parent
+TIMES, FILES = 10, 64
+parser = argparse.ArgumentParser()
+parser.add_argument("engraft", type=Path)
+parser.add_argument("data", type=Path)
+parser.add_argument("vocabulary", type=Path)
+parser.add_argument("--bench", type=Path)
+parser.add_argument("--threads", type=int, default=os.cpu_count())
+parser.add_argument("--out", type=Path)
+given = parser.parse_args()
+engraft, data, vocabulary = (path.resolve() for path in (given.engraft, given.data, given.vocabulary))
+work = (given.out or Path(tempfile.mkdtemp(prefix="engraft-large-"))).resolve()
+work.mkdir(parents=True, exist_ok=True)
+rows = []
+
+
+def timed(*command):
+    """Processor seconds, peak MiB and seconds."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as said:
+        child = subprocess.Popen([str(word) for word in command], stdout=said, stderr=said)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            said.seek(0)
+            sys.exit(f"{command} failed: {said.read().decode()}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, time.monotonic() - began
+
+
+def run(stages, out, *options, jobs=1):
+    return timed(engraft, "run", *stages.split(), "--jobs", jobs, "--out", work / out, *options)
+
+
+def size(folder):
+    return sum(file.stat().st_size for file in (work / folder).rglob("*") if file.is_file())
+
+
+def facts(out, stage):
+    lines = (work / out / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    return [line for line in map(json.loads, lines) if line["stage"] == stage][-1]["facts"]
+
+
+def measured(name, what, amount, cost, written):
+    processor, peak, _ = cost
+    rows.append([name, f"{amount:,}", what, f"{processor:.1f}", f"{amount / processor:,.0f}", f"{peak:,.0f}", f"{written / 1e6:.3f}"])
+
+
+def config(name, text):
+    path = work / f"{name}.toml"
+    path.write_text(text, encoding="utf-8")
+    return ["--config", path, "--data", data]
+
+
+def stages_of(task, options, out):
+    """The stages of the parts of a task."""
+    command = [engraft, "plan", "--graph", "--json", "--out", work / out, *options]
+    plan = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
+    names = [json.loads(line)["stage"] for line in plan.splitlines()]
+    return [name for name in names if name.startswith(f"{task}.part-")]
+
+
+before = os.getloadavg()[0]
+lines = [" ".join(one.split()) + "\n" for one in texts(data)]
+text = "".join(lines).encode()
+for number in range(TIMES):
+    path = work / f"text/{number}.txt"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text)
+
+# Mentions, by the terms of MeSH and HSDN.
+tagging = ["--config", ROOT / "configs/kam-maps.toml", "--data", data, "--set", "tag={}"]
+tagging += ["--set", f'corpus.texts=[{{name="text",paths=["{work}/text"],format={{text="line"}}}}]']
+run("triples", "mentions", *tagging)
+one = [*tagging, "--set", 'corpus.parts.bytes="1GB"']
+cost = run("mentions.part-0001", "mentions", *one)
+measured("`mentions`, a part", "bytes of text", TIMES * len(text), cost, size("mentions/mentions.part-0001"))
+many = [*tagging, "--set", 'corpus.parts.bytes="1B"']
+run(" ".join(stages_of("mentions", many, "mentions")), "mentions", *many)
+cost = run("mentions", "mentions", *many)
+measured(f"`mentions`, joined ({TIMES} parts)", "bytes of text", TIMES * len(text), cost, size("mentions/mentions"))
+
+
+def passages(task, paths, form):
+    """The part of all texts, and shards of a part and of as many as there are files."""
+    head = f'version = 5\nvocabulary.file = "{vocabulary}"\nsources.rotmensch.path = "rotmensch/DerivedKnowledgeGraph_final.csv"\nshards.tasks = ["{task}"]\n'
+    of = lambda paths, size: f"{head}[shards.{task}.files]\npaths = {json.dumps([str(path) for path in paths])}\nformat = {form}\nparts.bytes = \"{size}\"\n"
+    for name, some, size_of_part in (("part", paths, "1GB"), ("few", paths[: -(-len(paths) // TIMES)], "1B"), ("many", paths, "1B")):
+        out = f"{task}-{name}"
+        options = config(out, of(some, size_of_part))
+        run("triples", out, *options)
+        names = stages_of(task, options, out)
+        cost = run(" ".join(names), out, *options)
+        subwords = sum(facts(out, part)["passages"]["subwords"] for part in names)
+        if name == "part":
+            measured(f"`{task}`, a part", "subwords", subwords, cost, size(f"{out}/{names[0]}"))
+            continue
+        run("split", out, *options)
+        cost = run("shards", out, *options)
+        measured(f"`shards` of `{task}`, {len(names)} part{'s' if len(names) > 1 else ''}", "subwords", subwords, cost, size(f"{out}/shards"))
+
+
+passages("masked_lm", sorted((work / "text").iterdir()), '{ text = "line" }')
+annotated = b"".join(file.read_bytes() for file in sorted((data / "bc5cdr/CDR_Data/CDR.Corpus.v010516").glob("*.PubTator.txt")))
+copies = [work / f"annotated/{number:02}.PubTator.txt" for number in range(78)]
+for copy in copies:
+    copy.parent.mkdir(exist_ok=True)
+    copy.write_bytes(annotated)
+passages("tagging", copies, '{ pubtator = { between = "space" } }')
+
+if given.bench:
+    meta = work / "META"
+    if not meta.exists():
+        timed(given.bench.resolve(), "metathesaurus", meta, 4_000_000, 20_000_000)
+    # The options of benches/src/umls_triples.rs.
+    types = json.dumps([f"T{number:03}" for number in range(1, 101)])
+    umls = config("umls", f"""version = 5
+[sources.umls]
+path = "{meta}"
+languages = ["ENG"]
+vocabularies.deny = ["LNC"]
+max_srl = 3
+semantic_types = {types}
+min_relation_count = 10000
+unlabelled = "drop"
+terms = "drop"
+definitions = "drop"
+[vocabulary.train]
+size = 30000
+[split.parts.ratio]
+train = 0.8
+""")
+    read = sum(file.stat().st_size for file in meta.iterdir())
+    cost = run("triples", "umls", *umls)
+    measured("`triples`, the Metathesaurus", "bytes of RRF", read, cost, size("umls/triples"))
+    cost = run("split", "umls", *umls)
+    triples = sum(facts("umls", "split")["triples"].values())
+    measured("`split`, its triples", "triples", triples, cost, size("umls/split"))
+    cost = run("vocabulary", "umls", *umls)
+    names = facts("umls", "vocabulary")
+    measured("`vocabulary`, its names", "bytes of names", names["bytes"], cost, size("umls/vocabulary"))
+    cost = run("shards", "umls", *umls)
+    made = json.loads((work / "umls/shards/index.json").read_text(encoding="utf-8"))
+    samples = sum(part["rows"] for task in made["tasks"] for part in task["parts"])
+    measured("`shards`, its triples", "rows", samples, cost, size("umls/shards"))
+
+# Twelve times the text, its lines shuffled, and from the second time on a quarter of the words replaced by others of it.
+chance = random.Random(1)
+words = text.decode().split()
+larger = list(lines)
+for _ in range(11):
+    for line in lines:
+        own = line.split()
+        replaced = [chance.choice(words) if chance.random() < 0.25 else word for word in own]
+        larger.append(" ".join(replaced) + "\n")
+chance.shuffle(larger)
+counted = []
+for name, some in (("27 MB", lines), ("309 MB", larger)):
+    folder = work / f"files-{len(some)}"
+    folder.mkdir(exist_ok=True)
+    for number in range(FILES):
+        (folder / f"{number:02}.txt").write_text("".join(some[number * len(some) // FILES : (number + 1) * len(some) // FILES]), encoding="utf-8")
+    options = config(folder.name, f'version = 5\nvocabulary.file = "{vocabulary}"\ncounts = {{}}\n[corpus]\ntexts = [{{ name = "files", paths = ["{folder}"], format.text = "line" }}]\n')
+    whole, parts = f"whole-{len(some)}", f"parts-{len(some)}"
+    seconds = [run("counts", whole, *options, jobs=given.threads)[2]]
+    options += ["--set", 'corpus.parts.bytes="1B"']
+    names = stages_of("counts", options, parts)
+    seconds.append(run(" ".join(names), parts, *options, jobs=given.threads)[2])
+    seconds.append(run("counts", parts, *options, jobs=given.threads)[2])
+    for file in (work / whole / "counts").iterdir():
+        if file.read_bytes() != (work / parts / "counts" / file.name).read_bytes():
+            sys.exit(f"{name}: {file.name} of the joined counts differs from that of the whole corpus")
+    indices = [json.loads((work / out / "index.json").read_text(encoding="utf-8")) for out in (f"{whole}/counts", *(f"{parts}/{part}" for part in names))]
+    distinct = [index["distinct"] for index in indices]
+    pairs = [index["pairs"]["rows"] for index in indices]
+    written = [size(f"{whole}/counts"), sum(size(f"{parts}/{part}") for part in names)]
+    counted.append([name, *(f"{of:.2f}" for of in seconds), *(f"{of:,}" for of in (distinct[0], sum(distinct[1:]), pairs[0], sum(pairs[1:]), *written))])
+
+print("Processor seconds with one thread:\n")
+table(["stage", "input", "unit", "processor seconds", "per second of one core", "peak MiB", "written, MB"], rows)
+print(f"Texts in {FILES} files, each a part, counted by {given.threads} threads:\n")
+table(["text", "whole, s", "64 parts, s", "joined, s", *(f"{what}: {of}" for what in ("words", "pairs", "bytes") for of in ("whole", "parts"))], counted)
+print(f"{os.cpu_count()} cores; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; one run each.")
