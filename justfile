@@ -39,9 +39,9 @@ nightly:
     cargo deny check
     ENGRAFT_FUZZ_CASES=200_000 cargo test --release --workspace --test library fuzz
     bash scripts/attack.sh FULL
-    ENGRAFT_TORCH=$(bash scripts/torch.sh) bash scripts/release.sh target/release/out
+    torch=$(bash scripts/torch.sh) && ENGRAFT_TORCH=$torch bash scripts/release.sh target/release/out
     bash scripts/launchers.sh
-    ENGRAFT_TORCH=$(bash scripts/torch.sh) bash scripts/examples.sh
+    torch=$(bash scripts/torch.sh) && ENGRAFT_TORCH=$torch bash scripts/examples.sh
 
 # The CUDA kernels on the host, each against f64, and the mock driver: no GPU, no CUDA.
 cuda-host:

@@ -4,7 +4,7 @@ Usage: large.py ENGRAFT DATA VOCABULARY [--bench BENCH] [--threads N] [--out OUT
 ENGRAFT is the binary; DATA has hsdn/, rotmensch/, mesh/, medquad/, hoc/, bc5cdr/ and pubmedqa/ as published; VOCABULARY is BERT's vocab.txt. With BENCH, the
 benchmarks' binary, a Metathesaurus is invented as well (2.6 GB, below OUT). Each stage is a process of its own with one thread, whose inputs are there;
 counting in 64 parts takes N threads (all cores). Seconds are of the processor and include the start of the process and the digests of what is read.
-Whole and joined counts must be the same bytes. Prints tables in Markdown. Python's standard library is enough.
+Whole and joined counts must be the same bytes. Prints tables in Markdown. Needs pyarrow.
 """
 
 import argparse
@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from maps import table, texts
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +34,9 @@ given = parser.parse_args()
 engraft, data, vocabulary = (path.resolve() for path in (given.engraft, given.data, given.vocabulary))
 work = (given.out or Path(tempfile.mkdtemp(prefix="engraft-large-"))).resolve()
 work.mkdir(parents=True, exist_ok=True)
-rows = []
+if any(work.glob("*/ledger.jsonl")):
+    sys.exit(f"{work} has results of an earlier run, which would not be made again: remove them first (META may stay)")
+rows, made = [], {}
 
 
 def timed(*command):
@@ -64,6 +68,7 @@ def facts(out, stage):
 def measured(name, what, amount, cost, written):
     processor, peak, _ = cost
     rows.append([name, f"{amount:,}", what, f"{processor:.1f}", f"{amount / processor:,.0f}", f"{peak:,.0f}", f"{written / 1e6:.3f}"])
+    print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
 
 
 def config(name, text):
@@ -117,6 +122,8 @@ def passages(task, paths, form):
             continue
         run("split", out, *options)
         cost = run("shards", out, *options)
+        index = json.loads((work / out / "shards/index.json").read_text(encoding="utf-8"))
+        made[task] = sum(part["rows"] for of in index["tasks"] for part in of["parts"])
         measured(f"`shards` of `{task}`, {len(names)} part{'s' if len(names) > 1 else ''}", "subwords", subwords, cost, size(f"{out}/shards"))
 
 
@@ -131,7 +138,9 @@ passages("tagging", copies, '{ pubtator = { between = "space" } }')
 if given.bench:
     meta = work / "META"
     if not meta.exists():
-        timed(given.bench.resolve(), "metathesaurus", meta, 4_000_000, 20_000_000)
+        begun = work / "META.begun"
+        timed(given.bench.resolve(), "metathesaurus", begun, 4_000_000, 20_000_000)
+        begun.rename(meta)
     # The options of benches/src/umls_triples.rs.
     types = json.dumps([f"T{number:03}" for number in range(1, 101)])
     umls = config("umls", f"""version = 5
@@ -157,11 +166,12 @@ train = 0.8
     triples = sum(facts("umls", "split")["triples"].values())
     measured("`split`, its triples", "triples", triples, cost, size("umls/split"))
     cost = run("vocabulary", "umls", *umls)
-    names = facts("umls", "vocabulary")
-    measured("`vocabulary`, its names", "bytes of names", names["bytes"], cost, size("umls/vocabulary"))
+    names = [pq.read_table(work / f"umls/triples/{of}.parquet").column("text") for of in ("entities", "relations")]
+    amount = sum(pc.sum(pc.binary_length(texts)).as_py() for texts in names)
+    measured("`vocabulary`, its names", "bytes of names", amount, cost, size("umls/vocabulary"))
     cost = run("shards", "umls", *umls)
-    made = json.loads((work / "umls/shards/index.json").read_text(encoding="utf-8"))
-    samples = sum(part["rows"] for task in made["tasks"] for part in task["parts"])
+    index = json.loads((work / "umls/shards/index.json").read_text(encoding="utf-8"))
+    samples = sum(part["rows"] for task in index["tasks"] for part in task["parts"])
     measured("`shards`, its triples", "rows", samples, cost, size("umls/shards"))
 
 # Twelve times the text, its lines shuffled, and from the second time on a quarter of the words replaced by others of it.
@@ -198,6 +208,7 @@ for name, some in (("27 MB", lines), ("309 MB", larger)):
 
 print("Processor seconds with one thread:\n")
 table(["stage", "input", "unit", "processor seconds", "per second of one core", "peak MiB", "written, MB"], rows)
+print("Rows of the last shards: " + ", ".join(f"`{task}` {count:,}" for task, count in made.items()) + ".\n")
 print(f"Texts in {FILES} files, each a part, counted by {given.threads} threads:\n")
 table(["text", "whole, s", "64 parts, s", "joined, s", *(f"{what}: {of}" for what in ("words", "pairs", "bytes") for of in ("whole", "parts"))], counted)
 print(f"{os.cpu_count()} cores; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; one run each.")

@@ -293,6 +293,22 @@ def tagged(given, work, corpus, trees, files):
         print(f"| {of} | {numbers} | {megabytes / seconds:.2f} | {table[0][2] / seconds:.4f} |")
 
 
+def memory(given, work):
+    """What tagging takes of memory, of a corpus's test part once and many times over."""
+    once = (work / "cdr.txt").read_bytes()
+    print("\n| text, MB | peak MiB of `engraft tag` |\n|--:|--:|")
+    for times in (1, 20, 200, 800):
+        texts = work / "many.txt"
+        texts.write_bytes(once * times)
+        command = [given.engraft, "tag", "--config", work / "cdr.toml", "--data", work, "--out", work / "cdr-out", "--jobs", "1"]
+        child = subprocess.Popen(command, stdin=texts.open(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            sys.exit(f"{command} failed")
+        print(f"| {len(once) * times / 1e6:.2f} | {usage.ru_maxrss / 1024:.0f} |")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("engraft", type=Path)
@@ -312,6 +328,7 @@ def main():
         tagged(given, work, "The NCBI Disease Corpus", ("C", "F03"), [ncbi / f"NCBI{part}set_corpus.txt" for part in ("train", "develop", "test")])
     if given.negex:
         contexts(given, work)
+    memory(given, work)
 
 
 if __name__ == "__main__":

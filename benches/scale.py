@@ -133,10 +133,8 @@ MEASURED = {
     "mentions": of_large("`mentions`, a part"),
     "mentions, joined": of_large("`mentions`, joined"),
     "masked_lm": of_large("`masked_lm`, a part"),
-    "masked_lm, a tenth": of_large("`shards` of `masked_lm`, 1 part"),
     "masked_lm, joined": of_large("`shards` of `masked_lm`, 10 parts"),
     "tagging": of_large("`tagging`, a part"),
-    "tagging, a tenth": of_large("`shards` of `tagging`, 8 parts"),
     "tagging, joined": of_large("`shards` of `tagging`, 78 parts"),
     "triples": of_large("`triples`, the Metathesaurus"),
     "split": of_large("`split`, its triples"),
@@ -341,10 +339,15 @@ def amount(corpus, stage):
     return {"bytes of text": corpus.bytes, "subwords": corpus.subwords}[MEASURED[stage].unit]
 
 
+# Bytes that `shards` keeps of each row of text while it makes them: where its document is, and whether it has anything to ask for.
+OF_A_ROW = 17
+
+
 def held(corpus, task):
-    """Bytes of memory in which `shards` holds a corpus's passages, by what more of them took."""
-    less, more = MEASURED[f"{task}, a tenth"], MEASURED[f"{task}, joined"]
-    return amount(corpus, task) * (more.peak_mib - less.peak_mib) * MIB / (more.input - less.input)
+    """Bytes of memory in which `shards` makes rows of a corpus's passages: a block of them, and what it keeps of every row."""
+    of = MEASURED[f"{task}, joined"]
+    rows = bench.said(LARGE, rf"`{task}` ([\d,]+)") / of.input
+    return of.peak_mib * MIB + OF_A_ROW * rows * amount(corpus, task)
 
 
 def of_texts(corpus, stage, task=None):
@@ -353,11 +356,6 @@ def of_texts(corpus, stage, task=None):
     of_text = of.unit == "bytes of text"
     return (size(much) if of_text else f"{many(much)} {of.unit}", f"{(size if of_text else many)(of.rate)}/s", hours(much / of.rate),
             size(held(corpus, task)) if task else f"{of.peak_mib:,} MiB", size(much * of.bytes))
-
-
-def measured():
-    rows = [[of.name, f"{of.input:,}", of.unit, f"{of.seconds:.1f}", f"{of.rate:,.0f}", f"{of.peak_mib:,}", f"{of.written / 1e6:.2f}"] for of in MEASURED.values()]
-    return table(["stage", "input", "unit", "processor seconds", "per second of one core", "peak MiB", "written, MB"], rows, left=(0, 2))
 
 
 def texts():
@@ -641,7 +639,7 @@ def simulation():
 
 
 TABLES = {
-    "assumptions": assumptions, "measured": measured, "corpora": corpora, "texts": texts, "graph": graph, "apart": apart, "ways": ways, "work": work, "simulation": simulation,
+    "assumptions": assumptions, "corpora": corpora, "texts": texts, "graph": graph, "apart": apart, "ways": ways, "work": work, "simulation": simulation,
 }
 
 

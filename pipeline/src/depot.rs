@@ -25,7 +25,8 @@ pub(crate) struct Config {
     /// Source: ours: who may write says so by credentials.
     #[serde(default)]
     pub read_only: bool,
-    /// The highest licence level, 0 to 9, of what is put into the depot: artifacts of sources with a higher `level`, and whatever is made of these, stay here. Left out, all is put there. Shapes no artifact.
+    /// The highest licence level, 0 to 9, of what is put into the depot: artifacts of sources with a higher `level`, of benchmarks that are `restricted`, and whatever is made of these, stay
+    /// here. A source without `level`, and any other file, counts as free. Left out, all is put there. Shapes no artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_level: Option<u8>,
 }
@@ -51,6 +52,11 @@ impl Named<'_> {
         anyhow::ensure!(
             !self.url.trim().is_empty(),
             "the depot's place is empty: expected s3://, gs://, az://, https:// or a path"
+        );
+        anyhow::ensure!(
+            self.max_level.is_none_or(|level| level <= 9),
+            "depot.max_level is {}, expected a licence level, from 0 to 9",
+            self.max_level.unwrap_or_default()
         );
         let location = match Location::parse(self.url).context("the depot's place is invalid")? {
             Location::Local(path) => Location::Local(self.folder.join(path)),

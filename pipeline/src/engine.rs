@@ -26,6 +26,7 @@ pub(crate) mod judge;
 pub(crate) mod kept;
 pub(crate) mod layout;
 pub(crate) mod ledger;
+pub(crate) mod licence;
 mod live;
 pub(crate) mod lock;
 pub(crate) mod memo;

@@ -216,7 +216,7 @@ fn answer(stream: TcpStream, state: &Mutex<State>) -> io::Result<()> {
     if request.method == "PUT" {
         return take(&stream, state, request, body);
     }
-    if let Some(answered) = clouds::answer(&stream, &request, &body, &mut locked(state).things) {
+    if let Some(answered) = clouds::answer(&stream, &request, &body, &mut locked(state)) {
         return answered;
     }
     if request.method == "DELETE" {

@@ -28,6 +28,40 @@ fn keys(depot: &Path, prefix: &str) -> BTreeSet<String> {
 }
 
 #[test]
+fn what_is_above_the_level_of_a_depot_stays_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("1"), folder.path().join("2"));
+    let depot = folder.path().join("depot");
+    let of_level = |verb: &[&str], out: &Path, level: u8| {
+        at(verb, out, depot.to_str().unwrap()).set(&format!("depot.max_level={level}"))
+    };
+    // The world's Metathesaurus has vocabularies up to level 9, of which the config takes those up to 3.
+    let ran = of_level(&["run", "vocabulary"], &one, 2).output();
+    assert_eq!(ran.code(), Some(0), "{}", ran.text());
+    for stage in ["triples", "vocabulary"] {
+        assert!(
+            ran.text().contains(&format!("{stage}: not put into the depot: its licence level")),
+            "{}",
+            ran.text()
+        );
+    }
+    assert_eq!(keys(&depot, "lines").len(), 1, "the world, which is invented");
+    let pushed = of_level(&["push", "vocabulary"], &one, 2).ok();
+    assert!(
+        pushed.contains("1 in the depot (0 new)") && pushed.contains("2 not put there for their licence"),
+        "{pushed}"
+    );
+    let pushed = of_level(&["push", "vocabulary"], &one, 9).ok();
+    assert!(pushed.contains("3 in the depot (2 new)"), "{pushed}");
+    // Who takes the vocabulary alone knows what it comes from.
+    of_level(&["pull", "vocabulary"], &two, 9).ok();
+    let line = engraft_tests::json_lines(two.join("ledger.jsonl")).pop().unwrap();
+    assert!(line["licence"]["level"].as_u64() > Some(2), "{line}");
+    let wrong = of_level(&["plan"], &two, 10).output();
+    assert!(wrong.text().contains("depot.max_level is 10, expected a licence level"), "{}", wrong.text());
+}
+
+#[test]
 fn another_machine_downloads_what_it_is_asked_for_and_makes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("1"), folder.path().join("2"));

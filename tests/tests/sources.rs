@@ -13,7 +13,7 @@ use serde_json::Value;
 const PUBLISHED: [(&str, &str); 4] = [
     ("doid/DO_rare_slim.obo", "doid"),
     ("go/goslim_generic.obo", "go"),
-    ("icd10cm/simple_icd_10_cm/data/icd10c-tabular-April-1-2026.xml", "icd10cm"),
+    ("icd10cm/simple_icd_10_cm/data/icd10c-tabular-April-1-2026.xml", "icd10cm, and unzip what comes"),
     ("kgx/graph.json", "kgx-example"),
 ];
 

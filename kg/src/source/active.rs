@@ -1,4 +1,4 @@
-//! Rows of a table that are valid no more: left out and counted, kept, or refused until somebody says which.
+//! Rows of a table that are no longer valid: left out and counted, kept, or refused until somebody says which.
 
 use std::io::BufRead;
 
@@ -17,7 +17,7 @@ pub enum Inactive {
     Keep,
 }
 
-/// Rows that are valid no more.
+/// Rows that are no longer valid.
 pub(in crate::source) const INACTIVE: &str = "inactive";
 
 /// What becomes of inactive rows.
@@ -50,6 +50,16 @@ pub(in crate::source) const ACTIVE: [&str; 3] = ["active", "Active", "ACTIVE"];
 pub(in crate::source) struct Activity {
     column: Option<usize>,
     rule: Rule,
+    blank: Blank,
+}
+
+/// What a row means whose column is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::source) enum Blank {
+    /// That the row is damaged.
+    Nothing,
+    /// That it is active: where a property that is not set is left empty.
+    Active,
 }
 
 impl Activity {
@@ -67,12 +77,12 @@ impl Activity {
             }
             (None, found) => found,
         };
-        Ok(Self { column, rule })
+        Ok(Self { column, rule, blank: Blank::Nothing })
     }
 
-    /// One whose place is known.
-    pub(in crate::source) fn at(column: Option<usize>, rule: Rule) -> Self {
-        Self { column, rule }
+    /// That of a property, whose place is known and which not every row has.
+    pub(in crate::source) fn of_property(column: Option<usize>, rule: Rule) -> Self {
+        Self { column, rule, blank: Blank::Active }
     }
 
     /// Where it stands, if it is looked at.
@@ -87,6 +97,9 @@ impl Activity {
         let wrong = |expected, remedy| {
             ReadError::text(record.place(Some((column, "active"))), text, expected, remedy)
         };
+        if text.is_empty() && self.blank == Blank::Active {
+            return Ok(false);
+        }
         match (is_active(text), self.rule) {
             (Some(true), _) | (None, Rule::Refuse) => Ok(false),
             (Some(false), Rule::Refuse) => Err(NoRow::End(wrong(ACTIVE_ROWS, OTHER_LAYOUT))),
@@ -99,8 +112,8 @@ impl Activity {
 /// What a field says about its row, if it says such things.
 pub(in crate::source) fn is_active(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
-        "1" | "true" | "t" | "yes" | "y" | "active" => Some(true),
-        "0" | "false" | "f" | "no" | "n" | "inactive" => Some(false),
+        "1" | "1.0" | "true" | "t" | "yes" | "y" | "active" => Some(true),
+        "0" | "0.0" | "false" | "f" | "no" | "n" | "inactive" => Some(false),
         _ => None,
     }
 }

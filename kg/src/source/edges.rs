@@ -76,9 +76,7 @@ impl Places {
         let namespace = end.namespace.as_ref().map(|column| place(column, "namespace")).transpose()?;
         Ok(Self { id, name, kind, namespace })
     }
-}
 
-impl Places {
     fn used(&self) -> impl Iterator<Item = usize> {
         [Some(self.id), self.name, self.kind, self.namespace].into_iter().flatten()
     }
@@ -161,7 +159,10 @@ impl Things<'_> {
     fn node(&mut self, record: &Record<'_>, columns: &NodeColumns) -> Result<bool, NoRow> {
         let key = self.key(record, columns.node)?;
         let is_left_out = columns.active.leaves_out(record)?;
-        self.said(key.clone()).rows[usize::from(!is_left_out)] = true;
+        // A table that says nothing of validity says nothing against another that does.
+        if columns.active.column().is_some() {
+            self.said(key.clone()).rows[usize::from(!is_left_out)] = true;
+        }
         if !is_left_out {
             self.describe(key, record, columns.node);
         }
@@ -334,7 +335,7 @@ fn state(
             |columns, record| {
                 let ([subject, object], relation) = things.edge(record, columns)?;
                 if columns.active.leaves_out(record)? {
-                    ontology.leave_out_row(INACTIVE);
+                    ontology.leave_out_row_of(relation, INACTIVE);
                     return Ok(());
                 }
                 let words =

@@ -74,7 +74,7 @@ pub struct Options {
     #[serde(default)]
     pub max_untexted: Share,
     /// The share of a file's rows that may be dropped as malformed (another width, no CURIE or predicate, a node that is there already in other words), 0 to 1. With
-    /// 0 the first such row is an error.
+    /// 0 the first such row is an error. Of JSON, a record that cannot be read is an error all the same.
     ///
     /// Source: ours: because a malformed row more often means a damaged file than a slip.
     #[serde(default)]

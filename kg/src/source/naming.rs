@@ -78,7 +78,11 @@ impl Naming {
     pub fn settle(self, canon: &Canon) -> Result<Vec<String>, ReadError> {
         let entities = self.entities.without.iter().filter(|(entity, _)| canon.is_nameless(*entity));
         let entities: Vec<&str> = entities.map(|(_, id)| id.as_str()).collect();
-        let relations: Vec<&str> = self.relations.without.iter().map(String::as_str).collect();
+        // A relation that merging has turned round is called by its inverse.
+        let merged = &canon.report().relations;
+        let is_there = |key: &&String| merged.iter().any(|one| one.relation == **key && one.triples > 0);
+        let relations = self.relations.without.iter().filter(is_there);
+        let relations: Vec<&str> = relations.map(String::as_str).collect();
         let mut told = Vec::new();
         told.extend(self.untexted("entities", &entities, self.entities.all)?);
         told.extend(self.untexted("relations", &relations, self.relations.all)?);
@@ -140,8 +144,9 @@ impl Naming {
             "{count} of {all} {things} have no text and would be called by their ids ({examples}){}",
             other.unwrap_or_default()
         );
+        let given = if things == "relations" { "names for these relations" } else { "texts for these ids" };
         let remedy = format!(
-            "give texts for these ids (sources.*.{source}.max_untexted = {:.4} would allow as many)",
+            "give {given} (sources.*.{source}.max_untexted = {:.4} would allow as many)",
             Share::least(count, all, 4)
         );
         Err(ReadError::new(source.as_str(), found, "the text of each", remedy))

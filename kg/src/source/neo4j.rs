@@ -36,6 +36,7 @@ impl Source for Options {
         for (key, empty) in [
             ("files", self.files.is_empty()),
             ("name", self.name.trim().is_empty()),
+            ("active", self.active.as_ref().is_some_and(|name| name.trim().is_empty())),
             ("relations", self.relations.as_ref().is_some_and(BTreeSet::is_empty)),
         ] {
             if empty {
@@ -93,7 +94,7 @@ impl Columns {
             end: None,
             kind: None,
             properties: BTreeMap::new(),
-            active: Activity::at(None, Rule::Keep),
+            active: Activity::of_property(None, Rule::Keep),
         };
         let mut active = None;
         let asked: BTreeSet<&str> = options.properties().collect();
@@ -123,7 +124,7 @@ impl Columns {
                 columns.properties.insert(property.to_owned(), column);
             }
         }
-        columns.active = Activity::at(active, Rule::new(options.active.as_ref(), options.inactive));
+        columns.active = Activity::of_property(active, Rule::new(options.active.as_ref(), options.inactive));
         let relationships = [columns.start.is_some(), columns.end.is_some(), columns.kind.is_some()];
         let is_whole = relationships == [true; 3] || (relationships == [false; 3] && columns.id.is_some());
         if !is_whole {
@@ -174,22 +175,22 @@ struct Reading<'r, 'o, 'b> {
     ontology: Ontology<'o, 'b>,
     /// Keys by id spaces and ids.
     keys: HashMap<String, String>,
-    /// Files that say which of their rows are valid.
-    dated: u64,
+    /// Files with a property that says which of their rows are valid.
+    with_validity: u64,
 }
 
 impl Reading<'_, '_, '_> {
     /// Takes the nodes of a file, and counts those that do not fit.
     fn nodes(&mut self, file: &Reopened<'_>) -> Result<u64, ReadError> {
-        let (mut no_node, mut is_dated) = (0, false);
+        let (mut no_node, mut has_validity) = (0, false);
         each(file, self.options, 0, |columns, record| {
-            is_dated = columns.active.column().is_some();
+            has_validity = columns.active.column().is_some();
             let (Some(id), false) = (&columns.id, columns.is_relationship(record)) else { return Ok(()) };
             let node = self.node(id, columns, record);
             no_node += u64::from(node.is_err());
             node
         })?;
-        self.dated += u64::from(is_dated);
+        self.with_validity += u64::from(has_validity);
         (0..no_node).for_each(|_| self.ontology.leave_out(UNFIT));
         Ok(no_node)
     }
@@ -217,7 +218,7 @@ impl Reading<'_, '_, '_> {
         let Options { active, inactive, .. } = self.options;
         let by_default = (*inactive == Some(Inactive::Drop)).then_some(ACTIVE[0]);
         match active.as_deref().or(by_default) {
-            Some(named) if self.dated == 0 => {
+            Some(named) if self.with_validity == 0 => {
                 let found = format!("no file has rows with a property {named:?}");
                 let remedy = "fix `active` and `inactive` of the source, or leave them out";
                 Err(ReadError::new(label, found, "a property that says whether rows are valid", remedy))
@@ -243,7 +244,7 @@ impl Reading<'_, '_, '_> {
             }
             let ends = [within(start, record)?, within(end, record)?];
             if columns.active.leaves_out(record)? {
-                self.ontology.leave_out_row(INACTIVE);
+                self.ontology.leave_out_row_of(relation, INACTIVE);
                 return Ok(());
             }
             let [subject, object] = ends
@@ -269,7 +270,7 @@ pub fn read(
     let label = files.first().map(|file| file.label.clone()).unwrap_or_default();
     let listed = Listed { name: "nodes", reasons: &[], stranger: NO_NODE };
     let ontology = Ontology::new(name, options.taken(), &label, listed, builder);
-    let mut reading = Reading { name, options, ontology, keys: HashMap::new(), dated: 0 };
+    let mut reading = Reading { name, options, ontology, keys: HashMap::new(), with_validity: 0 };
     let no_nodes = files.iter().map(|file| reading.nodes(file)).collect::<Result<Vec<_>, _>>()?;
     reading.check_activity(&label)?;
     reading.ontology.settle();
@@ -387,7 +388,8 @@ mod tests {
     #[test]
     fn inactive_nodes_and_relationships_are_left_out_and_counted_or_refused_while_nobody_says_so() {
         let nodes = ":ID,name,active:boolean\n1,one,true\n2,two,false\n3,three,true\n";
-        let rows = ":START_ID,:END_ID,:TYPE,active:boolean\n1,2,R,true\n1,3,R,true\n3,1,R,false\n";
+        // A property that is not set is left empty.
+        let rows = ":START_ID,:END_ID,:TYPE,active:boolean\n1,2,R,true\n1,3,R,\n3,1,R,false\n";
         let (report, canon) = parse(&[nodes, rows], &serde_json::json!({"active": "active"})).unwrap();
         assert_eq!(triples(&canon), ["graph:1=one R graph:3=three"]);
         let of_rows = &report.funnel.triples;
@@ -397,6 +399,10 @@ mod tests {
         assert_eq!((of_nodes.read, of_nodes.kept, of_nodes.dropped["obsolete"]), (3, 2, 1));
         let (report, _) = parse(&[nodes, rows], &serde_json::json!({"inactive": "keep"})).unwrap();
         assert_eq!(report.funnel.triples.kept, 3);
+        // That there is such a relation is known even if no row of it is kept.
+        let old = rows.replace("3,1,R", "3,1,OLD");
+        let asked = serde_json::json!({"active": "active", "relations": ["OLD"]});
+        assert_eq!(parse(&[nodes, &old], &asked).unwrap().0.funnel.relations["OLD"], 0);
         let error = parse(&[nodes, rows], &serde_json::json!({})).unwrap_err();
         assert!(error.contains("0.csv: line 3, column 3 (active): found \"false\", expected 1"), "{error}");
         for (asked, named) in [

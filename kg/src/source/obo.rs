@@ -64,7 +64,7 @@ pub struct Options {
     /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
     /// no level.
     pub level: Option<u8>,
-    /// The share of terms in triples that may have no `name` and then go by their ids, 0 to 1.
+    /// The share of terms in triples that may have no `name`, and of relations that may be codes (`RO:0002211`) without one, and then go by their ids, 0 to 1.
     ///
     /// Source: ours: because a missing name is more often a wrong or truncated file than a nameless term.
     #[serde(default)]

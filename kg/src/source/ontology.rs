@@ -3,14 +3,14 @@
 mod identity;
 mod term;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use base::funnel::Tally;
 use base::read::ReadError;
 
 use self::identity::Identities;
-use self::term::Relation;
+use self::term::{Known, Relation, Stated};
 pub(super) use self::term::{Link, Listed, Synonym, Taken, Term, Wording, is_code, key, words};
 pub use self::term::{Obsolete, Scope};
 use super::funnel::Funnel;
@@ -53,22 +53,6 @@ pub(super) struct Ontology<'o, 'b> {
     stranger: &'static str,
     /// Ends of rows that are no terms.
     strangers: [HashSet<String>; 2],
-}
-
-/// A term of the file.
-struct Known {
-    /// None of an obsolete one that is left out.
-    entity: Option<DraftEntity>,
-    /// Where it stands, in the unit of the file.
-    at: u64,
-    /// Whether it is the subject, the object of a row.
-    ends: [bool; 2],
-}
-
-/// A row, by the keys of its ends.
-struct Stated {
-    subject: String,
-    link: Link,
 }
 
 /// What was left out, and why.
@@ -286,6 +270,12 @@ impl<'o, 'b> Ontology<'o, 'b> {
         self.identities.tally.drop_all(identity::RELATED, xrefs);
     }
 
+    /// The same, of a relation that is known to be there even if no row of it is kept.
+    pub(super) fn leave_out_row_of(&mut self, relation: &str, reason: &'static str) {
+        self.relations.entry(relation.to_owned()).or_default();
+        self.rows.drop(reason);
+    }
+
     /// Counts a row that is left out before its ends are looked at.
     pub(super) fn leave_out_row(&mut self, reason: &'static str) {
         self.rows.drop(reason);
@@ -321,6 +311,15 @@ impl<'o, 'b> Ontology<'o, 'b> {
         Ok(self.report())
     }
 
+    /// The keys of relations of which all that is known is a code, those included that merging may turn statements into.
+    fn nameless(&self) -> Vec<String> {
+        let is_named = |id: &str| self.relations.get(id).is_some_and(|of| of.wording.text.is_some());
+        let inverses = self.relations.values().flat_map(|relation| &relation.wording.inverses);
+        let ids = self.relations.keys().chain(inverses).filter(|id| is_code(id) && !is_named(id));
+        let keys: BTreeSet<String> = ids.map(|id| (self.taken.relation_key)(id)).collect();
+        keys.into_iter().collect()
+    }
+
     fn report(self) -> SourceReport {
         let source = self.source.to_owned();
         let asked = |id: &&String| self.taken.relations.is_some_and(|asked| asked.contains(*id));
@@ -336,10 +335,8 @@ impl<'o, 'b> Ontology<'o, 'b> {
             (known + self.strangers[end].len()) as u64
         };
         let (subjects, objects) = (ends(0), ends(1));
+        let named = Untexted { without: self.nameless(), all: relations.len() as u64 };
         let entities = Untexted { without: self.untexted, all };
-        let nameless = self.relations.iter().filter(|(id, relation)| relation.is_nameless(id));
-        let without = nameless.map(|(id, _)| id.clone()).collect();
-        let named = Untexted { without, all: relations.len() as u64 };
         let mut supporting = vec![self.stanzas, self.texts];
         if self.taken.xref == Xref::SameAs {
             supporting.push(self.identities.tally);

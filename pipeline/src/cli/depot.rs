@@ -101,7 +101,7 @@ pub(super) fn push(engine: &Engine, stages: &[String], show: Show) -> anyhow::Re
                 measure::count((pushed.stale.len() + pushed.failed.len()) as u64)
             );
             let held = (!pushed.withheld.is_empty()).then(|| {
-                format!("{} stay here for their licence level", measure::count(pushed.withheld.len() as u64))
+                format!("{} not put there for their licence", measure::count(pushed.withheld.len() as u64))
             });
             pushed.stale.iter().map(why).chain([there]).chain(held).collect()
         },

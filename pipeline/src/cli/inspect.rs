@@ -2,7 +2,7 @@
 
 use super::{explain, measure, table};
 use crate::engine::Engine;
-use crate::engine::ledger::{Licence, Line};
+use crate::engine::ledger::Line;
 use crate::engine::stage::Stage;
 
 /// The artifact for people.
@@ -20,9 +20,6 @@ pub(super) fn inspect(engine: &Engine, stage: &dyn Stage, line: &Line, now_ms: u
     ];
     let restored = line.restored_ms.map(|at| format!("restored {}", explain::ago(at, now_ms)));
     lines.splice(1..1, restored);
-    if let Some(Licence::Level(level)) = line.licence {
-        lines.push(format!("licence level {level}"));
-    }
     let place = engine.layout().artifact(&line.stage);
     if !place.is_dir() {
         lines.push(format!("{} is gone: `engraft run {}` makes it again", place.display(), line.stage));

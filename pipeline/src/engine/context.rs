@@ -30,7 +30,6 @@ pub(crate) struct Context {
     pub(super) beside: NonZeroUsize,
     pub(super) progress: Progress,
     pub(super) facts: Mutex<Map<String, Value>>,
-    pub(super) level: Mutex<Option<u8>>,
     pub(super) previous: Option<PathBuf>,
     pub(super) live: Live,
     pub(super) others: Option<Arc<Others>>,
@@ -121,11 +120,6 @@ impl Context {
     /// A list of flat tables is shown as a table.
     pub(crate) fn record(&self, key: &str, value: impl Into<Value>) {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), value.into());
-    }
-
-    /// Says under which licence level the files are that the stage reads; artifacts bring theirs along.
-    pub(crate) fn level(&self, level: Option<u8>) {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
     }
 
     /// Leaves a warning: what is right as the config has it, and may not be what was meant. It is shown when the stage is done, at the

@@ -22,8 +22,9 @@ use super::digest::{Digest, each};
 use super::error::Error;
 use super::folder::{self, Output};
 use super::judge::Judgement;
-use super::ledger::{self, Licence, Line};
-use super::memo::{Known, Stamp};
+use super::ledger::{self, Line};
+use super::licence::Licence;
+use super::memo::{self, Stamp};
 
 /// The version of what lies in a depot; docs/formats.md has it.
 pub(crate) const VERSION: u32 = 1;
@@ -104,10 +105,13 @@ pub(super) struct Moving<'a> {
 /// What came of an artifact.
 pub(super) enum Pulled {
     /// All of it: what is known of each file, in the order of the line.
-    Whole(Vec<Known>),
+    Whole(Vec<memo::Known>),
     /// This object is not there, or not what its name says.
     Damaged(String),
 }
+
+/// The licence of an artifact, or else the stage of whose artifact it is not known.
+pub(super) type Known = Result<Licence, String>;
 
 /// What of an artifact the depot has before it is pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,18 +153,15 @@ impl Depot {
         Self { max_level, ..self }
     }
 
-    /// Why an artifact is not put there, if its licence level is too high or not known.
-    pub(super) fn withholds(&self, line: &Line) -> Option<String> {
+    /// Why an artifact under this licence is not put there, if it is not.
+    pub(super) fn withholds(&self, licence: &Known) -> Option<String> {
         let most = self.max_level?;
-        match line.licence {
-            Some(Licence::None) => None,
-            Some(Licence::Level(level)) if level <= most => None,
-            Some(Licence::Level(level)) => {
-                Some(format!("its licence level is {level}, above depot.max_level = {most}"))
-            }
-            None => Some(format!(
-                "an earlier engraft made it, or what it reads, and did not note its licence level, which depot.max_level = {most} asks for (`engraft run {} --force` does)",
-                line.stage
+        match licence {
+            Ok(licence) if *licence <= Licence::Level(most) => None,
+            Ok(Licence::Restricted) => Some(format!("it is restricted, and depot.max_level = {most}")),
+            Ok(licence) => Some(format!("its licence {licence} is above depot.max_level = {most}")),
+            Err(stage) => Some(format!(
+                "depot.max_level = {most}, and the licence of {stage}, which it comes from, is not known here (`engraft run {stage}` or `engraft pull {stage}` brings it)"
             )),
         }
     }
@@ -290,7 +291,12 @@ impl Depot {
     }
 
     /// One file; nothing if what came is not what the line says.
-    fn bring(&self, output: &Output, into: &Path, moving: &Moving<'_>) -> anyhow::Result<Option<Known>> {
+    fn bring(
+        &self,
+        output: &Output,
+        into: &Path,
+        moving: &Moving<'_>,
+    ) -> anyhow::Result<Option<memo::Known>> {
         let path = into.join(&output.path);
         let beside = base::whole::folder(&path);
         fs::create_dir_all(beside).map_err(Error::at(beside))?;
@@ -314,7 +320,7 @@ impl Depot {
             return Ok(None);
         }
         let stamp = Stamp::of(&path).map_err(Error::at(&path))?;
-        Ok(Some(Known::read(digest, stamp)))
+        Ok(Some(memo::Known::read(digest, stamp)))
     }
 
     /// Whether the depot has the artifact that a line speaks of, as far as its own line says.

@@ -21,7 +21,7 @@ use super::graph::Graph;
 use super::judge::{Judgement, Seen};
 use super::kept;
 use super::layout::{GONE, Layout, Resumable, owner};
-use super::ledger::{self, Ledger, Licence, Line};
+use super::ledger::{self, Ledger, Line};
 use super::live::Live;
 use super::memo::{Belief, Memo};
 use super::progress::Progress;
@@ -45,13 +45,6 @@ impl Records {
         let last = ledger.last(stage).filter(|_| !judged.reasons.iter().any(Reason::is_damage));
         last.map(|line| line.artifact)
     }
-}
-
-/// What a stage leaves beside its files.
-struct Left {
-    facts: Map<String, Value>,
-    /// The licence level of the files that it read.
-    level: Option<u8>,
 }
 
 /// A stage that is to run, with everything that takes.
@@ -85,12 +78,12 @@ impl Task<'_> {
         check_place(self.stage.name(), self.layout, &self.records.ledger)?;
         self.prepare(&work)?;
         self.pass(Point::Start);
-        let left = self.work(&work, progress)?;
+        let facts = self.work(&work, progress)?;
         self.pass(Point::Written);
         self.check_inputs(&judged.seen, &judged.description)?;
         let outputs = self.seal(&work)?;
         self.pass(Point::Synced);
-        let line = self.line(judged, outputs, left, started);
+        let line = self.line(judged, outputs, facts, started);
         let before = self.records.in_place(self.stage.name(), judged);
         let finished = Finished { work: &work, fingerprint, line: &line, before };
         finished.publish(self.layout, self.settings, &self.records.ledger)?;
@@ -108,15 +101,14 @@ impl Task<'_> {
     }
 
     /// Lets the stage work; a panic in it is its failure, not the runner's.
-    fn work(&self, work: &Path, progress: &Progress) -> anyhow::Result<Left> {
+    fn work(&self, work: &Path, progress: &Progress) -> anyhow::Result<Map<String, Value>> {
         let mut context = context_of(self.stage, self.layout, self.settings, work, progress);
         context.others.clone_from(&self.records.others);
         context.beside = self.beside;
         catch_unwind(AssertUnwindSafe(|| self.stage.run(&mut context))).unwrap_or_else(|panic| {
             Err(anyhow::anyhow!("the stage panicked: {}", message(panic.as_ref())))
         })?;
-        let facts = context.facts.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Left { facts, level: context.level.into_inner().unwrap_or_else(PoisonError::into_inner) })
+        Ok(context.facts.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// An outside file that changed while it was read would make the ledger lie.
@@ -148,8 +140,13 @@ impl Task<'_> {
         Ok(sealed.into_iter().map(keep).collect())
     }
 
-    fn line(&self, judged: &Judgement, outputs: Vec<Output>, left: Left, started: Duration) -> Line {
-        let licence = self.licence(left.level);
+    fn line(
+        &self,
+        judged: &Judgement,
+        outputs: Vec<Output>,
+        facts: Map<String, Value>,
+        started: Duration,
+    ) -> Line {
         Line {
             format: ledger::VERSION,
             stage: self.stage.name().to_owned(),
@@ -157,26 +154,14 @@ impl Task<'_> {
             described: judged.description.clone(),
             artifact: folder::digest(&outputs),
             outputs,
-            facts: left.facts,
+            facts,
             reasons: judged.reasons.clone(),
             started_ms: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
             seconds: (self.settings.clock)().saturating_sub(started).as_secs_f64(),
             engraft: self.settings.version.clone(),
-            licence,
+            licence: None,
             restored_ms: None,
         }
-    }
-
-    /// The licence level of what the stage made of files of this level and of other stages' artifacts; none where that of one of these is not known.
-    fn licence(&self, level: Option<u8>) -> Option<Licence> {
-        let ledger = self.records.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut licence = level.map_or(Licence::None, Licence::Level);
-        for input in self.stage.inputs() {
-            if let Input::Artifact(name) = input {
-                licence = licence.with(ledger.last(&name)?.licence?);
-            }
-        }
-        Some(licence)
     }
 
     fn pass(&self, point: Point) {
@@ -201,7 +186,6 @@ pub(super) fn context_of(
         beside: NonZeroUsize::MIN,
         progress: progress.clone(),
         facts: Mutex::new(Map::new()),
-        level: Mutex::new(None),
         previous: Some(layout.artifact(stage.name())).filter(|folder| folder.is_dir()),
         live: Live::new(layout, stage.name(), work),
         others: None,

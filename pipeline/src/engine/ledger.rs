@@ -21,6 +21,7 @@ use super::fault::{Faults, Point, die};
 use super::folder::Output;
 use super::graph::is_name;
 use super::layout::ledger_lock;
+use super::licence::Licence;
 use super::lock::{For, Lock};
 
 /// The version of the line format; the column table is in docs/formats.md.
@@ -60,30 +61,13 @@ pub(crate) struct Line {
     pub seconds: f64,
     /// The version of engraft that ran it.
     pub engraft: String,
-    /// The licence level of what it was made from; absent in lines of engraft 0.1 before it was carried.
+    /// In a depot, and here of an artifact that comes from one: what may be done with it; absent if that was not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub licence: Option<Licence>,
     /// When the artifact was restored, in milliseconds since the Unix epoch, if it was not made then: when it started, how long it took, what it
     /// recorded and the version of engraft are those of the run that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_ms: Option<u64>,
-}
-
-/// Under which licence level an artifact is: the highest of the sources that it comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Licence {
-    /// None of them has a level.
-    None,
-    /// From 0 to 9, as UMLS's source restriction levels.
-    Level(u8),
-}
-
-impl Licence {
-    /// What comes of both.
-    pub(crate) fn with(self, other: Self) -> Self {
-        self.max(other)
-    }
 }
 
 impl Line {

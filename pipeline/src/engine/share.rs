@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Engine;
-use super::depot::{Access, Depot, Moving, Pulled, Trust};
+use super::depot::{Access, Depot, Known, Moving, Pulled, Trust};
 use super::digest::Digest;
 use super::error::Error;
 use super::explain::Reason;
@@ -118,12 +118,14 @@ impl Engine {
                 pushed.stale.push(stage.clone());
                 continue;
             };
-            if let Some(why) = depot.withholds(line) {
+            let licence = session.licence(session.engine.graph.find(stage)?)?;
+            if let Some(why) = depot.withholds(&licence) {
                 observer.event(&Event::Withheld { stage, why: &why });
                 pushed.withheld.push(stage.clone());
                 continue;
             }
-            match session.push(depot, line, Look::AtAll) {
+            let line = Line { licence: licence.ok(), ..line.clone() };
+            match session.push(depot, &line, Look::AtAll) {
                 Ok(new) => (pushed.there, pushed.new) = (pushed.there + 1, pushed.new + usize::from(new)),
                 Err(error) => {
                     self.settings.cancel.check()?;
@@ -265,10 +267,12 @@ impl Session<'_> {
             return Ok(());
         };
         let Some(line) = self.ledger().last(stage).cloned() else { return Ok(()) };
-        if let Some(why) = depot.withholds(&line) {
+        let licence = self.licence(self.engine.graph.find(stage)?)?;
+        if let Some(why) = depot.withholds(&licence) {
             self.observer.event(&Event::Withheld { stage, why: &why });
             return Ok(());
         }
+        let line = Line { licence: licence.ok(), ..line };
         match self.push(depot, &line, Look::AtTheLine) {
             Err(error) if settings.cancel.is_cancelled() || error.is::<super::depot::Differs>() => Err(error),
             Err(error) => {
@@ -278,6 +282,49 @@ impl Session<'_> {
             }
             Ok(_) => Ok(()),
         }
+    }
+
+    /// The licence of the artifact of the stage at `place`, by the files that it comes from as they are now: their level may have changed since the stage read
+    /// them, and its bytes not.
+    fn licence(&self, place: usize) -> anyhow::Result<Known> {
+        let mut wanted = BTreeSet::from([place]);
+        let mut all = Vec::new();
+        // Each stands behind those that it reads.
+        while let Some(place) = wanted.pop_last() {
+            wanted.extend(self.engine.graph.upstream(place));
+            all.push(place);
+        }
+        let mut known = BTreeMap::new();
+        for place in all.into_iter().rev() {
+            known.insert(place, self.licence_by(place, &known)?);
+        }
+        Ok(known.remove(&place).unwrap_or_else(|| Err(self.name(place).to_owned())))
+    }
+
+    /// The same, where it is known of what the stage reads.
+    fn licence_by(&self, place: usize, known: &BTreeMap<usize, Known>) -> anyhow::Result<Known> {
+        let stage = self.name(place);
+        let unknown = || stage.to_owned();
+        let away = held(&self.shared.away).get(stage).map(|away| away.line.licence);
+        if let Some(licence) = away {
+            return Ok(licence.ok_or_else(unknown));
+        }
+        let Some(licence) = self.ledger().last(stage).map(|line| line.licence) else {
+            return Ok(Err(unknown()));
+        };
+        let folder = self.engine.layout.artifact(stage);
+        if !folder.is_dir() {
+            return Ok(licence.ok_or_else(unknown));
+        }
+        let mut licence = self.engine.graph.stage(place).licence(&folder)?;
+        for up in self.engine.graph.upstream(place) {
+            match known.get(up) {
+                Some(Ok(of)) => licence = licence.with(*of),
+                Some(Err(unknown)) => return Ok(Err(unknown.clone())),
+                None => return Ok(Err(unknown())),
+            }
+        }
+        Ok(Ok(licence))
     }
 
     /// Puts an artifact into the depot; whether it was not there.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::describe::Describe;
+use super::licence::Licence;
 use super::ranks::Joined;
 
 /// One thing that a stage reads.
@@ -71,6 +72,15 @@ pub(crate) trait Stage: Send + Sync {
 
     /// Everything the stage reads.
     fn inputs(&self) -> Vec<Input>;
+
+    /// What may be done with the artifact in `folder` for the sake of the outside files that it was made from. Artifacts that the stage reads have licences of their own.
+    ///
+    /// # Errors
+    /// When the artifact is damaged.
+    fn licence(&self, folder: &Path) -> anyhow::Result<Licence> {
+        let _ = folder;
+        Ok(Licence::None)
+    }
 
     /// The model that a training goes on from, as plans call it: the stage that makes it, or an outside one.
     fn begins_with(&self) -> Option<String> {

@@ -17,6 +17,7 @@ use super::describe::{Describe, config};
 use super::error::Error;
 use super::fault::Faults;
 use super::kept::Bounds;
+use super::licence::Licence;
 use super::memo::Belief;
 use super::observe::{Event, Made, Observe};
 use super::origin::Claim;
@@ -33,13 +34,22 @@ pub(super) struct Fake {
     fields: Map<String, Value>,
     inputs: Vec<Input>,
     resume: Resume,
+    licence: Licence,
     work: Option<Work>,
 }
 
 /// A stage of that name, without fields or inputs.
 pub(super) fn stage(name: &str) -> Fake {
     let fields = Map::from_iter([("say".to_owned(), Value::from(name))]);
-    Fake { name: name.to_owned(), version: 1, fields, inputs: Vec::new(), resume: Resume::Never, work: None }
+    Fake {
+        name: name.to_owned(),
+        version: 1,
+        fields,
+        inputs: Vec::new(),
+        resume: Resume::Never,
+        licence: Licence::None,
+        work: None,
+    }
 }
 
 impl Fake {
@@ -65,6 +75,11 @@ impl Fake {
 
     pub(super) fn resumes(mut self) -> Self {
         self.resume = Resume::SameFingerprint;
+        self
+    }
+
+    pub(super) fn under(mut self, licence: Licence) -> Self {
+        self.licence = licence;
         self
     }
 
@@ -96,6 +111,10 @@ impl Stage for Fake {
 
     fn resume(&self) -> Resume {
         self.resume
+    }
+
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        Ok(self.licence)
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {

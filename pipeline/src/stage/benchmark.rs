@@ -26,6 +26,7 @@ use super::location::{self, Location, Place, Places};
 use super::maps::of_texts::Marks;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence as Carried;
 use crate::engine::stage::{Input, Stage};
 
 /// The folder of what is trained on, of a benchmark of retrieval.
@@ -254,6 +255,11 @@ impl Stage for Benchmark {
             Source::Cop(cop) => cop.write(&self.config.name, context),
             Source::Set(set) => set.write(&self.config.name, context),
         }
+    }
+
+    fn licence(&self, folder: &Path) -> anyhow::Result<Carried> {
+        let is_restricted = licence(folder)? == Some(Licence::Restricted);
+        Ok(if is_restricted { Carried::Restricted } else { Carried::None })
     }
 
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::config::origin::Origin;
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
+use crate::engine::licence::Licence;
 use crate::engine::ranks::Joined;
 use crate::engine::stage::{Artifacts, Input, Resume, Stage};
 
@@ -31,6 +32,10 @@ impl Stage for Located {
 
     fn inputs(&self) -> Vec<Input> {
         self.stage.inputs()
+    }
+
+    fn licence(&self, folder: &Path) -> anyhow::Result<Licence> {
+        self.stage.licence(folder)
     }
 
     fn begins_with(&self) -> Option<String> {

@@ -8,6 +8,7 @@ use base::funnel::Tally;
 use base::whole::write_whole;
 use kg::canon;
 use kg::source::{Config as Sources, Funnel, Report, SourceReport};
+use kg::table::level::highest_level;
 use kg::table::{Builder, Graph};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ use super::location::{self, Place, Places};
 use super::source::{self, Located};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Stage};
 
 /// The file with the way of every row.
@@ -164,7 +166,6 @@ impl Stage for Triples {
                 .join("; "),
         );
         canon.write(context.out())?;
-        context.level(kg::table::level::highest_level(context.out())?);
         for warning in self.sources.unstated(&merged, &self.config.declared) {
             context.warn(warning);
         }
@@ -174,6 +175,10 @@ impl Stage for Triples {
         write_whole(&context.out().join(FUNNEL), &json)?;
         record(context, &report, notes);
         moved(context)
+    }
+
+    fn licence(&self, folder: &Path) -> anyhow::Result<Licence> {
+        Ok(highest_level(folder)?.map_or(Licence::None, Licence::Level))
     }
 
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {

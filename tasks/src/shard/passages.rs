@@ -12,7 +12,9 @@ use base::self_check::{self, Kind, SelfChecked};
 use kg::table::guard::guarded;
 use kg::table::parquet_file::Writer;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use parquet::errors::ParquetError;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
@@ -120,6 +122,8 @@ fn numbers(all: impl Iterator<Item = usize>) -> Result<Vec<u32>, Error> {
 #[derive(Debug)]
 pub struct Kept {
     path: PathBuf,
+    /// What the file's footer says.
+    footer: ArrowReaderMetadata,
     counts: Counts,
     documents: u32,
     /// Documents of each row group.
@@ -138,30 +142,31 @@ impl Kept {
     /// When a file is missing, or is not as it was written.
     pub fn open(folder: &Path, vocabulary: &Vocabulary, labels: &mut Labels) -> Result<Self, Error> {
         let index: Index = self_check::read(&folder.join(INDEX))?;
-        let mut kept = Self {
-            path: folder.join(FILE),
-            counts: index.counts,
-            documents: 0,
-            groups: Vec::new(),
-            labels: Vec::new(),
-            tokens: vocabulary.size(),
-            special: vocabulary.special(),
-        };
-        let full = || kept.damaged("more kinds of mentions than can be numbered".to_owned());
+        let path = folder.join(FILE);
+        let file = File::open(&path).map_err(|error| damaged(&path, error.to_string()))?;
+        let footer = guarded(|| {
+            let footer = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
+            if footer.schema().fields() != columns().fields() {
+                return Err(ParquetError::General("it has other columns than expected".to_owned()));
+            }
+            Ok(footer)
+        });
+        let footer = footer.map_err(|error| damaged(&path, error.to_string()))?;
         let all = index.labels.iter().map(|name| labels.intern(name)).collect::<Option<_>>();
-        kept.labels = all.ok_or_else(full)?;
-        let reader = kept.reader()?;
-        let rows = reader.metadata().row_groups().iter().map(|of| usize::try_from(of.num_rows()));
-        kept.groups =
-            rows.collect::<Result<_, _>>().map_err(|_| kept.damaged("a row group of no size".to_owned()))?;
-        let documents: usize = kept.groups.iter().sum();
-        if documents as u64 != kept.counts.documents {
-            let found = format!("{documents} passages, but the index says {}", kept.counts.documents);
-            return Err(kept.damaged(found));
+        let full = || damaged(&path, "more kinds of mentions than can be numbered".to_owned());
+        let labels = all.ok_or_else(full)?;
+        let groups = footer.metadata().row_groups().iter().map(|of| usize::try_from(of.num_rows()));
+        let groups = groups.collect::<Result<Vec<_>, _>>();
+        let groups = groups.map_err(|_| damaged(&path, "a row group of no size".to_owned()))?;
+        let documents: usize = groups.iter().sum();
+        if documents as u64 != index.counts.documents {
+            let found = format!("{documents} passages, but the index says {}", index.counts.documents);
+            return Err(damaged(&path, found));
         }
-        let many = |_| kept.damaged(format!("{documents} passages are more than can be numbered"));
-        kept.documents = u32::try_from(documents).map_err(many)?;
-        Ok(kept)
+        let many = |_| damaged(&path, format!("{documents} passages are more than can be numbered"));
+        let documents = u32::try_from(documents).map_err(many)?;
+        let (tokens, special) = (vocabulary.size(), vocabulary.special());
+        Ok(Self { path, footer, counts: index.counts, documents, groups, labels, tokens, special })
     }
 
     /// What became of the documents.
@@ -179,19 +184,13 @@ impl Kept {
     }
 
     fn damaged(&self, problem: String) -> Error {
-        Error::at(&self.path, problem, "encode the texts again (`engraft run shards`)")
+        damaged(&self.path, problem)
     }
 
     fn reader(&self) -> Result<ParquetRecordBatchReaderBuilder<File>, Error> {
         let file = File::open(&self.path).map_err(|error| self.damaged(error.to_string()))?;
-        let opened = guarded(|| {
-            let builder = ParquetRecordBatchReaderBuilder::try_new(file)?.with_batch_size(GROUP);
-            if builder.schema().fields() != columns().fields() {
-                return Err(ParquetError::General("it has other columns than expected".to_owned()));
-            }
-            Ok(builder)
-        });
-        opened.map_err(|error| self.damaged(error.to_string()))
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.footer.clone());
+        Ok(builder.with_batch_size(GROUP))
     }
 
     /// Hands on the batches of a reader.
@@ -253,7 +252,7 @@ impl Kept {
         self.each(builder.with_offset(rows.start).with_limit(rows.len()), |batch| {
             for passage in self.passages(batch) {
                 let number = first + rows.start + found.len() + 1;
-                found.push(passage.ok_or_else(|| self.damaged(format!("passage {number} is none")))?);
+                found.push(passage.ok_or_else(|| self.damaged(format!("passage {number} is malformed")))?);
             }
             Ok(())
         })?;
@@ -303,6 +302,10 @@ impl Kept {
         let tokens = ids.iter().zip(words).map(|(&id, &word)| Token { id, word }).collect();
         sound.then_some(Passage { tokens, mentions, chunks, special: self.special })
     }
+}
+
+fn damaged(path: &Path, problem: String) -> Error {
+    Error::at(path, problem, "encode the texts again (`engraft run shards`)")
 }
 
 #[cfg(test)]

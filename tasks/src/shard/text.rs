@@ -138,7 +138,8 @@ impl Chunks {
     }
 
     /// The documents of chunks that stand together.
-    fn load(&self, chunks: &[Chunk]) -> Result<Loaded<'_>, Error> {
+    fn load(&self, items: Range<usize>) -> Result<Loaded<'_>, Error> {
+        let chunks = &self.chunks[items];
         let parts = match &self.of {
             Documents::Held(passages) => return Ok(Loaded { first: 0, passages: Cow::Borrowed(passages) }),
             Documents::Kept(parts) => parts,
@@ -200,9 +201,11 @@ impl MaskedLm {
     /// When the texts cannot be read.
     pub fn new(mut texts: Chunks, mut masker: Masker) -> Result<Self, Error> {
         let mut counts = masked_lm::Counts::default();
-        let mut all_ask = Vec::with_capacity(texts.chunks.len());
-        for some in texts.chunks.chunks(TOGETHER) {
-            let loaded = texts.load(some)?;
+        let mut may_be_asked = Vec::with_capacity(texts.chunks.len());
+        for first in (0..texts.chunks.len()).step_by(TOGETHER) {
+            let items = first..(first + TOGETHER).min(texts.chunks.len());
+            let loaded = texts.load(items.clone())?;
+            let some = &texts.chunks[items];
             let asks = |chunk: &Chunk| {
                 let mut masker = masker.clone();
                 let passage = loaded.passage(chunk.document);
@@ -212,11 +215,11 @@ impl MaskedLm {
             let built: Vec<(bool, masked_lm::Counts)> = some.par_iter().with_min_len(64).map(asks).collect();
             for (asks, of) in built {
                 counts.add(&of);
-                all_ask.push(asks);
+                may_be_asked.push(asks);
             }
         }
-        let mut all_ask = all_ask.into_iter();
-        texts.chunks.retain(|_| all_ask.next().unwrap_or_default());
+        let mut may_be_asked = may_be_asked.into_iter();
+        texts.chunks.retain(|_| may_be_asked.next().unwrap_or_default());
         masker.counts = counts;
         Ok(Self { texts, masker })
     }
@@ -252,7 +255,7 @@ impl Items for MaskedLm {
     }
 
     fn block(&self, items: Range<usize>) -> Result<Box<dyn Block + '_>, Error> {
-        Ok(Box::new(OfTexts { of: self, loaded: self.texts.load(&self.texts.chunks[items])? }))
+        Ok(Box::new(OfTexts { of: self, loaded: self.texts.load(items)? }))
     }
 }
 
@@ -313,7 +316,7 @@ impl Items for Tagging {
     }
 
     fn block(&self, items: Range<usize>) -> Result<Box<dyn Block + '_>, Error> {
-        Ok(Box::new(OfTexts { of: self, loaded: self.texts.load(&self.texts.chunks[items])? }))
+        Ok(Box::new(OfTexts { of: self, loaded: self.texts.load(items)? }))
     }
 }
 
@@ -324,6 +327,50 @@ impl Block for OfTexts<'_, Tagging> {
         // `new` has looked up the classes of all mentions.
         if tagging::build(sample, self.loaded.passage(document), chunk as usize, classes, *later).is_ok() {
             rows.push(&[document, chunk], sample, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use text::Labels;
+
+    use super::*;
+    use crate::builder::passage::tests::{document, vocabulary};
+    use crate::shard::passages::write;
+
+    fn texts(of: Range<usize>) -> Texts {
+        let mut texts = Texts::default();
+        for number in of {
+            // Some have no chunk, some several.
+            let text = "ab cd ".repeat(number % 5);
+            texts.push(vocabulary(), &document(&text, &mut Labels::default()), 6).unwrap();
+        }
+        texts
+    }
+
+    #[test]
+    fn chunks_of_parts_are_those_of_all_texts_from_wherever_they_are_read() {
+        let all = Chunks::held(texts(0..50)).unwrap();
+        let folders: Vec<_> = (0..4).map(|_| tempfile::tempdir().unwrap()).collect();
+        let mut parts = Vec::new();
+        // The third part has nothing in it.
+        for (folder, of) in folders.iter().zip([0..7, 7..30, 30..30, 30..50]) {
+            write(folder.path(), &texts(of), &Labels::default()).unwrap();
+            parts.push(Kept::open(folder.path(), vocabulary(), &mut Labels::default()).unwrap());
+        }
+        let kept = Chunks::kept(parts).unwrap();
+        assert_eq!((kept.counts.clone(), kept.chunks.len()), (all.counts.clone(), all.chunks.len()));
+        for length in [1, 2, 7, 1000] {
+            for first in 0..all.chunks.len() {
+                let items = first..(first + length).min(all.chunks.len());
+                let (one, other) = (kept.load(items.clone()).unwrap(), all.load(items.clone()).unwrap());
+                for (kept, all) in kept.chunks[items.clone()].iter().zip(&all.chunks[items]) {
+                    assert_eq!((kept.document, kept.chunk), (all.document, all.chunk));
+                    let [one, other] = [one.passage(kept.document), other.passage(all.document)];
+                    assert_eq!((&one.tokens, &one.chunks), (&other.tokens, &other.chunks));
+                }
+            }
         }
     }
 }

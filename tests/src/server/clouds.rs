@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::TcpStream;
 
-use super::{Request, Thing};
+use super::{Request, State, Thing};
 
 /// What an answer is of, and its body.
 type Answer = (&'static str, String);
@@ -14,7 +14,7 @@ pub(super) fn answer(
     stream: &TcpStream,
     request: &Request,
     body: &[u8],
-    things: &mut BTreeMap<String, Thing>,
+    state: &mut State,
 ) -> Option<io::Result<()>> {
     let (path, query) = request.target.split_once('?')?;
     let asked = |name: &str| {
@@ -23,16 +23,17 @@ pub(super) fn answer(
     };
     let container = format!("{}/", path.trim_end_matches('/'));
     let prefix = asked("prefix").unwrap_or_default();
-    let found = things.iter().filter_map(|(target, thing)| {
+    let found = state.things.iter().filter_map(|(target, thing)| {
         let key = plain(target.strip_prefix(&container)?);
         key.starts_with(&prefix).then(|| (key, thing.bytes.len()))
     });
     let (kind, text) = match (asked("comp").as_deref(), asked("list-type")) {
         (Some("list"), _) => of_azure(found),
-        (Some("batch"), _) => removed(body, things),
+        (Some("batch"), _) => removed(body, &mut state.things),
         (_, Some(_)) => of_others(found),
         _ => return None,
     };
+    state.log.push(request.clone());
     let mut stream = stream;
     Some(write!(
         stream,
@@ -43,15 +44,16 @@ pub(super) fn answer(
 
 /// A part of a URL without `%2F` and the like.
 fn plain(part: &str) -> String {
-    let mut pieces = part.split('%');
-    let mut text = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let (code, rest) = piece.split_at(piece.len().min(2));
-        let letter = u8::from_str_radix(code, 16).map_or('%', char::from);
-        text.push(letter);
-        text += rest;
+    let mut bytes = Vec::new();
+    let mut rest = part.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let code = behind.get(..2).filter(|_| *first == b'%').and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => (bytes.push(byte), rest = &behind[2..]),
+            None => (bytes.push(*first), rest = behind),
+        };
     }
-    text
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn of_azure(found: impl Iterator<Item = (String, usize)>) -> Answer {

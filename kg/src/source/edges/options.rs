@@ -45,7 +45,7 @@ pub struct Options {
     /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
     /// no level.
     pub level: Option<u8>,
-    /// The share of things in triples that may have no name and then go by their keys, 0 to 1.
+    /// The share of things in triples that may have no name, and of relations that may be codes (`R108`) without words in `relation.text`, and then go by their keys, 0 to 1.
     ///
     /// Source: ours: because a missing name is more often a wrong layout than a nameless thing.
     #[serde(default)]

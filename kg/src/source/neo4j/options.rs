@@ -53,7 +53,7 @@ pub struct Options {
     /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
     /// no level.
     pub level: Option<u8>,
-    /// The share of nodes in triples that may have no name and then go by their keys, 0 to 1.
+    /// The share of nodes in triples that may have no name, and of types of relationships that may be codes (`R108`), and then go by their keys, 0 to 1.
     ///
     /// Source: ours: because a missing name is more often another property than a nameless node.
     #[serde(default)]

@@ -43,7 +43,7 @@ pub struct Options {
     /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
     /// no level.
     pub level: Option<u8>,
-    /// The share of concepts in triples that may have no name and then go by their keys, 0 to 1.
+    /// The share of concepts in triples that may have no name and then go by their keys, 0 to 1; relationships are called by their ids, which are words.
     ///
     /// Source: ours: because a missing name is more often a wrong or truncated file than a nameless concept.
     #[serde(default)]

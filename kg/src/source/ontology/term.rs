@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::source::curie;
 use crate::source::kgx::Xref;
 use crate::table::SemanticType;
-use crate::table::builder::DraftRelation;
+use crate::table::builder::{DraftEntity, DraftRelation};
 
 /// How the meaning of a synonym relates to that of its term.
 #[derive(
@@ -115,19 +115,28 @@ pub(in crate::source) struct Wording {
     pub(in crate::source) inverses: BTreeSet<String>,
 }
 
+/// A term of the file.
+pub(super) struct Known {
+    /// None of an obsolete one that is left out.
+    pub(super) entity: Option<DraftEntity>,
+    /// Where it stands, in the unit of the file.
+    pub(super) at: u64,
+    /// Whether it is the subject, the object of a row.
+    pub(super) ends: [bool; 2],
+}
+
+/// A row, by the keys of its ends.
+pub(super) struct Stated {
+    pub(super) subject: String,
+    pub(super) link: Link,
+}
+
 /// A relation, and how often it is used.
 #[derive(Default)]
 pub(super) struct Relation {
     pub(super) wording: Wording,
     pub(super) draft: Option<DraftRelation>,
     pub(super) rows: u64,
-}
-
-impl Relation {
-    /// Whether triples state it and all that is known of it is its code.
-    pub(super) fn is_nameless(&self, id: &str) -> bool {
-        self.rows > 0 && self.wording.text.is_none() && is_code(id)
-    }
 }
 
 /// What the files list terms in.
@@ -151,11 +160,17 @@ pub(in crate::source) fn key(id: &str, place: &Location) -> Result<String, ReadE
     key.ok_or_else(|| ReadError::text(place.clone(), id, expected, "fix the term"))
 }
 
-/// Whether the id of a relation is a code (`RO:0002211`, `P2176`) and no words (`part_of`, `CPT4 - SNOMED eq`).
+/// Whether an id is a code (`RO:0002211`, `NCIT_R108`, `P2176`) and no words (`part_of`, `CPT4 - SNOMED eq`): digits behind a few capitals at most, and no
+/// word in lower case in front of them.
 pub(in crate::source) fn is_code(id: &str) -> bool {
     let own = id.rsplit([':', '/', '#']).next().unwrap_or(id);
-    let has_words = own.split(|c: char| !c.is_alphabetic()).any(|letters| letters.chars().count() > 3);
-    !has_words && own.bytes().any(|byte| byte.is_ascii_digit())
+    let (before, last) = own.rsplit_once('_').unwrap_or(("", own));
+    let digits = last.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    let capitals = last.len() - digits.len();
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let has_words =
+        before.split('_').any(|part| !part.is_empty() && !part.contains(|c: char| c.is_ascii_uppercase()));
+    is_number && capitals <= 3 && !has_words
 }
 
 /// An id as words: `part_of` is `part of`.
@@ -183,8 +198,20 @@ mod tests {
         {
             assert!(is_code(code), "{code}");
         }
-        for words in ["part_of", "CPT4 - SNOMED eq", "is_a", "has_vitamin_b12", "treats", "RO:part_of", "CtD"]
-        {
+        for words in [
+            "part_of",
+            "CPT4 - SNOMED eq",
+            "is_a",
+            "has_vitamin_b12",
+            "treats",
+            "RO:part_of",
+            "CtD",
+            "has_H1N1",
+            "up_by_2x",
+            "interacts_with_P53",
+            "r1",
+            "第1関係",
+        ] {
             assert!(!is_code(words), "{words}");
         }
     }

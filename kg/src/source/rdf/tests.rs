@@ -110,12 +110,25 @@ fn what_is_no_rdf_is_refused_with_its_place() {
 fn predicates_that_are_codes_without_a_name_are_refused_or_told() {
     let nameless = TURTLE.replace("wd:P780 rdfs:label", "wd:P781 rdfs:label").replace("wdt:P31 ", "wdt:P32 ");
     let (report, canon) = parse("g.ttl", &nameless, &options()).unwrap();
+    // Of `wdt:P780` merging keeps nothing.
     let error = report.naming.unwrap().settle(&canon).unwrap_err().to_string();
-    assert!(error.contains("2 of 5 relations have no text") && error.contains("\"wdt:P32\""), "{error}");
+    assert!(error.contains("1 of 5 relations have no text") && error.contains("\"wdt:P32\""), "{error}");
     let allowed = Options { max_untexted: Share::try_from(0.4).unwrap(), ..options() };
     let (report, canon) = parse("g.ttl", &nameless, &allowed).unwrap();
     let told = report.naming.unwrap().settle(&canon).unwrap();
     assert!(told.len() == 1 && told[0].contains("are called by their ids"), "{told:?}");
     let (report, canon) = parse("g.ttl", TURTLE, &options()).unwrap();
     assert!(report.naming.unwrap().settle(&canon).unwrap().is_empty());
+    // Merging turns statements round into the inverse that comes first, which has no name here.
+    let inverse = TURTLE
+        .replace(
+            "x:treats a owl:ObjectProperty ; owl:inverseOf x:isTreatedBy",
+            "x:treats a owl:ObjectProperty ; owl:inverseOf wdt:P1",
+        )
+        .replace("wd:Q38933 x:isTreatedBy x:aspirin .", "x:treats rdfs:label \"treats\" .")
+        .replace("wdt:P1 \"a literal\" ; ", "");
+    let (report, canon) = parse("g.ttl", &inverse, &options()).unwrap();
+    let of = triples(&canon);
+    let settled = report.naming.unwrap().settle(&canon);
+    assert_eq!(settled.is_err(), of.iter().any(|triple| triple.contains("wdt:P1 ")), "{of:?}: {settled:?}");
 }

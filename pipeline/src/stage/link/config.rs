@@ -25,10 +25,10 @@ pub(crate) struct Config {
     /// Source: ours: which types matter depends on the sets.
     #[serde(default)]
     pub types: Types,
-    /// The names by which an entity is found: all, or its preferred one alone, so that what is right of the others an encoder has learnt, not looked up.
+    /// The names by which an entity is found: all, or its preferred one alone, so that a synonym that is linked correctly was learnt by the encoder and not looked up.
     ///
     /// Source: SapBERT, `evaluation/eval.py`: all names of the dictionary.
-    #[serde(default, skip_serializing_if = "Candidates::are_all")]
+    #[serde(default)]
     pub names: Candidates,
     /// How the tokens of a name become one vector: `cls`, `mean` or `max`. Left out, as `[align]` has it, else `mean`.
     ///
@@ -51,14 +51,6 @@ pub(crate) enum Candidates {
     All,
     /// The preferred name of each entity.
     Preferred,
-}
-
-impl Candidates {
-    // serde hands on a reference.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-    fn are_all(&self) -> bool {
-        *self == Self::All
-    }
 }
 
 /// A set of texts whose mentions have ids.
