@@ -7,10 +7,11 @@ mod merge;
 pub mod policy;
 pub mod relation;
 pub mod report;
+mod sieve;
 mod write;
 
 pub use merge::{Canon, merge};
-pub use policy::{Ambiguous, Inverses, Policy, SelfLoops};
+pub use policy::{Ambiguous, Inverses, Policy, SelfLoops, Unnamed};
 pub use report::Report;
 
 use std::io;

@@ -24,7 +24,7 @@ pub struct Diff {
     pub report: Report,
 }
 
-/// Compares two tables. `retired` knows which key took the place of one that a vocabulary gave up (for UMLS, from MRCUI).
+/// Compares two tables. `retired` knows which key took the place of one that a source gave up ([`crate::table::read::retired`] of the new one).
 #[must_use]
 pub fn diff(old: &Graph, new: &Graph, retired: impl Fn(&str) -> Option<String>) -> Diff {
     let matched = entity::matched(old.entities(), new.entities(), retired);

@@ -10,6 +10,7 @@ pub mod files;
 pub mod funnel;
 pub mod hsdn;
 pub mod icd10cm;
+mod json_rows;
 pub mod kgx;
 pub mod mesh;
 mod named;

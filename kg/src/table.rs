@@ -1,6 +1,6 @@
 //! The triple table: what every source is read into and everything later is made from.
 //!
-//! Six files, each written whole: `entities`, `terms`, `relations`, `triples`, `crosswalk` and `negatives` (`.parquet`, see [`schema`]). Ids are dense and
+//! Seven files, each written whole: `entities`, `terms`, `relations`, `triples`, `crosswalk`, `negatives` and `retired` (`.parquet`, see [`schema`]). Ids are dense and
 //! follow the sorted keys, triples are sorted and distinct, so equal input gives equal bytes.
 
 pub mod batches;

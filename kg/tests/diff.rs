@@ -54,7 +54,10 @@ fn a_table_does_not_differ_from_itself() {
     let found = diff(&one, &one, nobody);
     assert_eq!(found.moved, []);
     let report = &found.report;
-    assert_eq!(report.triples, Triples { old: 2, new: 2, kept: 2, turned: 0, added: 0, removed: 0 });
+    assert_eq!(
+        report.triples,
+        Triples { old: 2, new: 2, kept: 2, merged: 0, turned: 0, added: 0, removed: 0 }
+    );
     assert_eq!((report.entities.kept, report.entities.added), (3, 0));
     assert!(report.by_source.is_empty() && report.by_relation.is_empty());
     assert_eq!((&report.relations.added, &report.relations.removed), (&vec![], &vec![]));
@@ -117,7 +120,10 @@ fn triples_come_and_go_by_relation_and_by_source() {
         ("s", None, ["u:1=x", "r", "b"]),
     ]);
     let report = diff(&old, &new, nobody).report;
-    assert_eq!(report.triples, Triples { old: 3, new: 4, kept: 2, turned: 0, added: 2, removed: 1 });
+    assert_eq!(
+        report.triples,
+        Triples { old: 3, new: 4, kept: 2, merged: 0, turned: 0, added: 2, removed: 1 }
+    );
     assert_eq!(
         (report.relations.added, report.relations.removed),
         (vec!["p".to_owned()], vec!["q".to_owned()])
@@ -171,7 +177,10 @@ fn what_the_crosswalk_joined_and_turned_round_is_followed() {
         [("rekeyed", "name:flu", "umls:C1"), ("rekeyed", "x:drug", "0:drug")]
     );
     assert_eq!(found.report.entities.by_same_as, 2);
-    assert_eq!(found.report.triples, Triples { old: 3, new: 3, kept: 3, turned: 2, added: 0, removed: 0 });
+    assert_eq!(
+        found.report.triples,
+        Triples { old: 3, new: 3, kept: 3, merged: 0, turned: 2, added: 0, removed: 0 }
+    );
     assert_eq!(
         (found.report.relations.turned, found.report.relations.added),
         (vec!["treated_by".to_owned()], vec!["treats".to_owned()])

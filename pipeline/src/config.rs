@@ -1,5 +1,6 @@
 //! The config: what differs from the defaults, in a TOML file and in those that it extends.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -189,9 +190,34 @@ fn version() -> u32 {
 /// When a file cannot be read, or a setting is unknown, missing, of another kind or out of its range; all such are named together.
 pub(crate) fn load(file: Option<&Path>, sets: &[String]) -> anyhow::Result<Config> {
     match file {
-        None => of_text("the embedded default", DEFAULT, None, sets),
+        None => {
+            let mut layers = layer::all("the embedded default", DEFAULT, None)?;
+            if !in_place_of_world(sets)?.is_empty() {
+                layers.iter_mut().for_each(|layer| drop(layer.table.remove("sources")));
+            }
+            of_layers(layers, sets)
+        }
         Some(path) => of_layers(read(path)?, sets),
     }
+}
+
+/// Sources that `sets` name and the embedded default lacks: they are read in place of its own, which are of an invented world.
+///
+/// # Errors
+/// When a set is none.
+pub(crate) fn in_place_of_world(sets: &[String]) -> anyhow::Result<BTreeSet<String>> {
+    let world: toml::Table = DEFAULT.parse()?;
+    let known = |source: &str| world["sources"].get(source).is_some();
+    let mut others = BTreeSet::new();
+    for set in sets {
+        let wrong = |problem: String| anyhow::anyhow!("--set {}: {problem}", set::shown(set));
+        if let ["sources", source, ..] = set::split(set).map_err(wrong)?.0[..]
+            && !known(source)
+        {
+            others.insert(source.to_owned());
+        }
+    }
+    Ok(others)
 }
 
 /// As [`load`], of a text; `folder` is where the paths of what it extends count from.

@@ -3,7 +3,7 @@
 Usage: sources.py FOLDER [FILE ...]
 Writes files with random contents, a folder for each source, and prints, as JSON lines, the source's table of a config, how many triples and how many of their
 ends there are, and how many rows are dropped for which reason. FILE is one that others have published, which is counted as well: an ontology in OBO, the tabular
-list of ICD-10-CM in XML, a KGX graph in JSON. Reads nothing of engraft's.
+list of ICD-10-CM in XML, a KGX graph in JSON, or the edges of one in JSON lines, whose nodes lie beside them. Reads nothing of engraft's.
 """
 
 import gzip
@@ -198,6 +198,21 @@ def primekg():
     tell("edges", f'[sources.edges.prime]\nfiles = ["kg.csv"]\nrelation.column = "relation"\n{ends}', kept, blank_lines=1)
 
 
+def edge_records():
+    graph = Graph("edge records")
+    lines = lambda of: "".join(json.dumps(record) + "\n" for record in of)
+    # Who has nothing to say of validity does not say it.
+    edges = [{"from": one, "says": relation, "to": other} | ({"active": False} if over else {}) for one, relation, other, over in graph.rows]
+    nodes = [{"id": number, "name": [name(number), f"other {number}"], "kind": ["a", "b"]} | ({"active": False} if number in graph.old else {}) for number in range(THINGS)]
+    put("records/edges.jsonl.gz", lines(edges) + "\n")
+    put("records/nodes.jsonl", lines(nodes))
+    put("records/graph.json", json.dumps({"nodes": nodes, "edges": edges}))
+    for files, beside, blank in (("edges.jsonl.gz", "nodes.jsonl", {"blank_lines": 1}), ("graph.json", "graph.json", {})):
+        ends = 'subject.id = "from"\nobject.id = "to"\nrelation.column = "says"\nlayout.inactive = "drop"'
+        node = f'nodes = [{{ path = "records/{beside}", layout.inactive = "drop", columns = {{ id = "id", name = "name", type = "kind" }} }}]'
+        tell(f"edges of {files}", f'[sources.edges.records]\nfiles = ["records/{files}"]\n{ends}\n{node}', graph.kept(), inactive=graph.over_rows(), obsolete=graph.loose_rows(), **blank)
+
+
 def dated_edges():
     graph = Graph("dated edges")
     put("dated/edges.csv", table(("from", "relation", "to", "active"), [(one, relation, other, int(not over)) for one, relation, other, over in graph.rows], COMMA))
@@ -263,11 +278,14 @@ def tabular(path):
 
 def graph_of(path):
     """The edges of a KGX graph between nodes that it has; one that is given twice, or of a node with itself, is none."""
-    graph = json.loads(Path(path).read_text(encoding="utf-8"))
+    read = lambda path: Path(path).read_text(encoding="utf-8")
+    beside = path.replace("edges.jsonl", "nodes.jsonl")
+    lines = lambda path: [json.loads(line) for line in read(path).splitlines()]
+    graph = {"nodes": lines(beside), "edges": lines(path)} if beside != path else json.loads(read(path))
     nodes = {node["id"] for node in graph["nodes"]}
     rows = [(edge["subject"], edge["predicate"], edge["object"]) for edge in graph["edges"]]
     kept = {row for row in rows if {row[0], row[2]} <= nodes and row[0] != row[2]}
-    tell(Path(path).name, f'[sources.kgx.own]\nnodes = "{path}"\nedges = "{path}"', kept, no_node=sum(not {row[0], row[2]} <= nodes for row in rows))
+    tell(Path(path).name, f'[sources.kgx.own]\nnodes = "{beside}"\nedges = "{path}"', kept, no_node=sum(not {row[0], row[2]} <= nodes for row in rows))
 
 
 def counted(path):
@@ -294,7 +312,7 @@ def counted(path):
 
 for kind in ("Snapshot", "Full"):
     snomed(kind)
-for write in (omop, rxnorm, icd10cm, ontologies, rdf, primekg, dated_edges, neo4j, dated_neo4j, kgx):
+for write in (omop, rxnorm, icd10cm, ontologies, rdf, primekg, edge_records, dated_edges, neo4j, dated_neo4j, kgx):
     write()
 for path in sys.argv[2:]:
-    {".obo": counted, ".xml": tabular, ".json": graph_of}[Path(path).suffix](path)
+    {".obo": counted, ".xml": tabular, ".json": graph_of, ".jsonl": graph_of}[Path(path).suffix](path)

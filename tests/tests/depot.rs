@@ -62,6 +62,40 @@ fn what_is_above_the_level_of_a_depot_stays_here() {
 }
 
 #[test]
+fn what_is_made_of_patients_notes_stays_here_unless_they_are_said_to_be_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let notes =
+        "ROW_ID,CATEGORY,ISERROR,TEXT\n1,Nursing,,\"Fever and cough, no fever since.\"\n2,Nursing,,Cough.\n";
+    fs::create_dir(at("notes")).unwrap();
+    for name in ["one.csv", "two.csv"] {
+        write_whole(&at("notes").join(name), notes.as_bytes()).unwrap();
+    }
+    write_whole(&at("vocab.txt"), b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nfever\ncough\n").unwrap();
+    let config = "version = 5\nvocabulary.file = \"vocab.txt\"\ncounts = {}\n[[corpus.texts]]\nname = \"notes\"\n\
+        paths = [\"notes\"]\nformat.mimic_notes = {}\n[corpus.parts]\nbytes = \"60B\"\n";
+    write_whole(&at("config.toml"), config.as_bytes()).unwrap();
+    let depot = at("depot");
+    let verb = |verb: &str| {
+        let of = Engraft::plain(&[verb, "counts"], &at("out")).arg("--config").arg(at("config.toml"));
+        of.arg("--data").arg(folder.path()).arg("--depot").arg(&depot).set("depot.max_level=9")
+    };
+    let ran = verb("run").output();
+    assert_eq!(ran.code(), Some(0), "{}", ran.text());
+    // The parts, and what is put together of them.
+    for stage in ["counts.part-0001", "counts.part-0002", "counts"] {
+        let told = format!("{stage}: not put into the depot: it is restricted");
+        assert!(ran.text().contains(&told), "{told}: {}", ran.text());
+    }
+    assert!(keys(&depot, "lines").is_empty());
+    let pushed = verb("push").set("corpus.texts.notes.licence=free").ok();
+    assert!(pushed.contains("3 in the depot (3 new)"), "{pushed}");
+    // It is all the same to what is made.
+    let again = verb("run").output();
+    assert!(again.code() == Some(0) && !again.text().contains("started"), "{}", again.text());
+}
+
+#[test]
 fn another_machine_downloads_what_it_is_asked_for_and_makes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("1"), folder.path().join("2"));

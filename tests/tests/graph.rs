@@ -101,6 +101,78 @@ fn what_another_source_moves_is_told_by_the_run_and_by_diff() {
 }
 
 #[test]
+fn a_source_that_is_set_without_a_config_is_the_whole_graph_and_one_of_the_worlds_is_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let obo = "[Term]\nid: DOID:4\nname: disease\n\n[Term]\nid: DOID:1\nname: gout\nis_a: DOID:4\n";
+    let file = folder.path().join("own.obo");
+    base::whole::write_whole(&file, format!("format-version: 1.2\n\n{obo}").as_bytes()).unwrap();
+    let read = |out: &str| -> Vec<String> {
+        let funnel = json(folder.path().join(out).join("triples/funnel.json"));
+        let read = funnel["read"].as_array().unwrap().iter();
+        read.map(|of| of["source"].as_str().unwrap().to_owned()).collect()
+    };
+    let run = |out: &str, set: &str| {
+        let ran = Engraft::plain(&["run", "triples"], &folder.path().join(out)).set(set).output();
+        assert_eq!(ran.code(), Some(0), "{}", ran.text());
+        ran.text()
+    };
+    let told = run("own", &format!("sources.obo.path={}", file.display()));
+    assert!(told.contains("sources.obo is read in place of the embedded world's sources"), "{told}");
+    assert_eq!(read("own"), ["obo"]);
+    let told = run("world", "sources.umls.max_srl=0");
+    assert!(!told.contains("in place of"), "{told}");
+    assert_eq!(read("world"), ["rotmensch", "hsdn", "mesh", "umls"]);
+}
+
+#[test]
+fn diff_finds_a_term_that_a_release_gave_up_under_what_took_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let term = |id: &str, name: &str, more: &str| format!("\n[Term]\nid: DOID:{id}\nname: {name}\n{more}\n");
+    let head = "format-version: 1.2\nontology: doid\n\n[Term]\nid: DOID:4\nname: disease\n";
+    let below = "is_a: DOID:4";
+    let old = [("1", "grippe"), ("2", "influenza"), ("3", "catarrh"), ("5", "ague"), ("6", "gout")];
+    let old: String = old.iter().map(|(id, name)| term(id, name, below)).collect();
+    // One is merged into another, one has a new id, one leads on to it, one has two that may have taken its place, one is as it was.
+    let gone = |by: &str| format!("is_obsolete: true\n{by}");
+    let new = [
+        term("1", "obsolete grippe", &gone("replaced_by: DOID:2")),
+        term("2", "flu", below),
+        term("3", "obsolete catarrh", &gone("replaced_by: DOID:33")),
+        term("33", "obsolete rhinitis", &gone("replaced_by: DOID:34")),
+        term("34", "common cold", &format!("alt_id: DOID:35\n{below}")),
+        term("5", "obsolete ague", &gone("replaced_by: DOID:2\nreplaced_by: DOID:34")),
+        term("6", "gout", below),
+    ];
+    let out = |name: &str| folder.path().join(name);
+    for (name, terms) in [("old", old), ("new", new.concat())] {
+        base::whole::write_whole(&out(&format!("{name}.obo")), format!("{head}{terms}").as_bytes()).unwrap();
+        let config = format!("version = 5\n[sources.obo]\npath = \"{name}.obo\"\n");
+        base::whole::write_whole(&out(&format!("{name}.toml")), config.as_bytes()).unwrap();
+        let run = Engraft::plain(&["run", "triples"], &out(name));
+        run.arg("--config").arg(out(&format!("{name}.toml"))).arg("--data").arg(folder.path()).ok();
+    }
+    let diff = Engraft::plain(&["diff", "--json"], folder.path());
+    let changed = diff.arg(out("old/triples")).arg(out("new/triples")).output();
+    assert_eq!(changed.code(), Some(3), "{}", changed.text());
+    let told: Value = serde_json::from_str(changed.text().lines().next().unwrap()).unwrap();
+    let entities = &told["entities"];
+    let count = |key: &str| entities[key].as_u64().unwrap();
+    assert_eq!(
+        ["kept", "by_retired", "merged", "rekeyed", "removed", "added", "renamed"].map(count),
+        [3, 2, 1, 1, 1, 0, 1],
+        "{entities}"
+    );
+    let triples = &told["triples"];
+    let counts =
+        ["old", "new", "kept", "merged", "removed", "added"].map(|key| triples[key].as_u64().unwrap());
+    assert_eq!(counts, [5, 3, 3, 1, 1, 0], "{told}");
+    let sql = "SELECT key, means FROM retired ORDER BY key";
+    let query = Engraft::plain(&["query", sql, "--format", "csv"], &out("new")).ok();
+    let rows: Vec<&str> = query.lines().skip(1).collect();
+    assert_eq!(rows, ["doid:1,doid:2", "doid:3,doid:34", "doid:33,doid:34", "doid:35,doid:34"]);
+}
+
+#[test]
 fn the_report_is_one_page_that_needs_nothing_from_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     Engraft::small(&["run", "report"], folder.path()).ok();

@@ -10,11 +10,12 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
 /// Published files, and the names by which they are fetched.
-const PUBLISHED: [(&str, &str); 4] = [
+const PUBLISHED: [(&str, &str); 5] = [
     ("doid/DO_rare_slim.obo", "doid"),
     ("go/goslim_generic.obo", "go"),
     ("icd10cm/simple_icd_10_cm/data/icd10c-tabular-April-1-2026.xml", "icd10cm, and unzip what comes"),
     ("kgx/graph.json", "kgx-example"),
+    ("kgx/valid_edges.jsonl", "kgx-example"),
 ];
 
 /// Those of them that are there.

@@ -4,7 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::crosswalk::namespace;
 use super::merge::{Canon, Counts};
-use super::report::{Crossing, RelationCount, Report};
+use super::report::{Crossing, RelationCount, Report, Stated};
+
+impl Stated {
+    /// Statements that are not dropped whatever else there is.
+    pub(super) fn left(&self) -> u64 {
+        self.rows - self.self_loops - self.unnamed
+    }
+}
 
 impl Report {
     /// Of nothing.
@@ -34,7 +41,7 @@ impl Canon {
                 relation: key.clone(),
                 inverse: inverse.filter(|inverse| inverse != key).map(str::to_owned),
                 symmetric: inverse == Some(key),
-                rows: stated.iter().map(|one| one.rows - one.self_loops).sum(),
+                rows: stated.iter().map(|one| one.left()).sum(),
                 turned: stated.iter().map(|one| one.turned + one.exchanged).sum(),
                 distinct: distinct.map(|(name, one)| (name.clone(), one.distinct)).collect(),
                 triples: triples[place],
@@ -54,9 +61,10 @@ impl Canon {
                 total.turned += one.turned;
                 total.exchanged += one.exchanged;
                 total.self_loops += one.self_loops;
+                total.unnamed += one.unnamed;
                 total.below_min_relation_count += one.below_min_relation_count;
                 total.distinct += distinct;
-                total.merged += one.rows - one.self_loops - one.below_min_relation_count - distinct;
+                total.merged += one.left() - one.below_min_relation_count - distinct;
             }
         }
         self.report.conflicting_inverses = self.inverses.conflicts().to_vec();

@@ -5,9 +5,10 @@ use std::io;
 
 use super::Error;
 use super::crosswalk::{self, Link};
-use super::policy::{Inverses as Fold, Policy, SelfLoops};
+use super::policy::{self, Inverses as Fold, Policy};
 use super::relation::{Fate, Inverses, Turn};
 use super::report::{Report, Stated};
+use super::sieve::Sieve;
 use crate::table::Builder;
 use crate::table::bits::Bits;
 use crate::table::builder::{DraftEntity, Statements};
@@ -56,6 +57,7 @@ pub struct Canon {
     /// The terms of the table, sorted.
     pub(super) terms: Vec<TermRow>,
     pub(super) report: Report,
+    unnamed: policy::Unnamed,
 }
 
 /// A term of the table, in numbers.
@@ -101,15 +103,13 @@ pub fn merge(builder: Builder, policy: &Policy) -> Result<Canon, Error> {
     }
     let sources = all.sources.len();
     let mut counts = Counts { sources, stated: vec![Stated::default(); relations.len() * sources] };
-    let keep_loops = policy.self_loops == SelfLoops::Keep;
+    let sieve = Sieve::new(&all, policy, &walk.target, &place, &relations);
     let stated = std::mem::replace(&mut all.rows, Rows::new(None));
     let sorted = stated.sorted(|[subject, relation, object, origin]| {
         let (relation, turn) = fates[relation as usize];
         let ends = (place[subject as usize], place[object as usize]);
         let count = counts.at(relation, all.source_of[origin as usize] as usize);
-        count.rows += 1;
-        if ends.0 == ends.1 && !keep_loops {
-            count.self_loops += 1;
+        if !sieve.keeps(ends, relation, count) {
             return None;
         }
         let ((subject, object), way) = turned(ends, turn);
@@ -129,6 +129,7 @@ pub fn merge(builder: Builder, policy: &Policy) -> Result<Canon, Error> {
         stays: vec![true; counts.stated.len()],
         terms: Vec::new(),
         report: Report::empty(),
+        unnamed: policy.unnamed,
         links: walk.links,
         target: walk.target,
         stated: all,
@@ -248,6 +249,11 @@ impl Canon {
         &self.report
     }
 
+    /// Whether what has no name was left out.
+    pub(crate) fn leaves_out_unnamed(&self) -> bool {
+        self.unnamed == policy::Unnamed::Drop
+    }
+
     /// Whether what an entity became is called by an id, because no source has a text for it.
     pub(crate) fn is_nameless(&self, entity: DraftEntity) -> bool {
         self.stated.entities.is_nameless(self.target[entity.0 as usize])
@@ -273,7 +279,7 @@ impl Canon {
                 let stated = counts.at(relation, source);
                 if stated.distinct < floor {
                     self.stays[relation as usize * sources + source] = false;
-                    stated.below_min_relation_count = stated.rows - stated.self_loops;
+                    stated.below_min_relation_count = stated.left();
                 }
             }
         }
@@ -557,6 +563,7 @@ mod tests {
             inverses: crate::canon::Inverses::Keep,
             self_loops: SelfLoops::Keep,
             ambiguous: Ambiguous::First,
+            unnamed: crate::canon::Unnamed::Refuse,
             namespaces: vec!["umls".to_owned()],
         };
         let graph = merge(builder, &policy).unwrap().graph().unwrap();

@@ -35,6 +35,17 @@ pub enum Ambiguous {
     First,
 }
 
+/// What to do with statements about an entity for which no source has a name though its own names others, and with those of a relation that is called by a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unnamed {
+    /// They are an error, unless the source allows a share of such (`max_untexted`): those go by their ids, and a warning says so.
+    #[default]
+    Refuse,
+    /// They are dropped and counted.
+    Drop,
+}
+
 /// How statements become one graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -45,6 +56,8 @@ pub struct Policy {
     pub self_loops: SelfLoops,
     /// What to do with ambiguous names and keys.
     pub ambiguous: Ambiguous,
+    /// What to do with what has no name.
+    pub unnamed: Unnamed,
     /// Namespaces of keys (what stands before `:`), the preferred one first: where a name fits one entity in each of two, it
     /// means that of the earlier.
     pub namespaces: Vec<String>,
@@ -64,6 +77,7 @@ impl Policy {
             inverses: Inverses::Fold,
             self_loops: SelfLoops::Drop,
             ambiguous: Ambiguous::Leave,
+            unnamed: Unnamed::Refuse,
             namespaces: ["umls", "mesh"].map(str::to_owned).to_vec(),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// What became of the statements of one source. `rows` = `self_loops` + `below_min_relation_count` + `merged` + `distinct`.
+/// What became of the statements of one source. `rows` = `self_loops` + `unnamed` + `below_min_relation_count` + `merged` + `distinct`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub struct Stated {
     /// Statements that its reader kept.
@@ -15,6 +15,8 @@ pub struct Stated {
     pub exchanged: u64,
     /// Dropped because subject and object are the same entity after the crosswalk.
     pub self_loops: u64,
+    /// Dropped because an end or the relation has no name.
+    pub unnamed: u64,
     /// Dropped because the source has too few triples of the relation.
     pub below_min_relation_count: u64,
     /// Repeat another statement of the source.
@@ -36,7 +38,7 @@ pub struct RelationCount {
     pub inverse: Option<String>,
     /// Whether it says the same both ways round.
     pub symmetric: bool,
-    /// Statements, self-loops left out.
+    /// Statements, without self-loops and those that were dropped for a missing name.
     pub rows: u64,
     /// Of those, inverted or exchanged.
     pub turned: u64,

@@ -12,7 +12,7 @@ use crate::table::builder::DraftTerm;
 use crate::table::graph::Parts;
 use crate::table::id::dense;
 use crate::table::row::{Entity, Inverse, Negative, Relation, SemanticType, Term, Triple};
-use crate::table::write::{self, CrosswalkRow};
+use crate::table::write::{self, CrosswalkRow, RetiredRow};
 use crate::table::{EntityId, Graph, RelationId};
 
 impl Canon {
@@ -38,7 +38,7 @@ impl Canon {
         Ok(Graph::new(parts))
     }
 
-    /// Writes the six files into `folder`, each whole, then triples, crosswalk and negatives in this order. Equal statements give equal bytes.
+    /// Writes the seven files into `folder`, each whole: entities, terms, relations, triples, crosswalk, negatives, and keys that were given up, in this order. Equal statements give equal bytes.
     ///
     /// # Errors
     /// When the folder is missing or the disk refuses.
@@ -68,6 +68,9 @@ impl Canon {
         sink.finish()?;
         let mut sink = write::negatives(folder)?;
         self.negatives(|negative| Ok(sink.push(negative)?))?;
+        sink.finish()?;
+        let mut sink = write::retired(folder)?;
+        self.retired().into_iter().try_for_each(|row| sink.push(row))?;
         Ok(sink.finish()?)
     }
 
@@ -204,6 +207,37 @@ impl Canon {
         rows.par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
         rows.dedup_by(|a, b| order(a) == order(b));
         rows
+    }
+
+    /// Keys that sources gave up and that are in no triple, in their order, each with the entity that took its place in the end. Of two that are said to have done
+    /// so neither is known to be the same.
+    fn retired(&self) -> Vec<RetiredRow> {
+        let (given_up, ids) = (&self.stated.retired, self.ids());
+        let mut means: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for pair in (0..dense(given_up.len())).step_by(2) {
+            means.entry(given_up.get(pair)).or_default().insert(given_up.get(pair + 1));
+        }
+        let entity = |key: &str| {
+            let target = self.target[self.stated.entities.keyed.find(key)? as usize];
+            ids[target as usize].map(|id| (target, id))
+        };
+        let end = |key: &str| {
+            let mut seen = BTreeSet::from([key]);
+            let mut here = key;
+            loop {
+                let next = means.get(here).filter(|means| means.len() == 1)?;
+                here = next.first().filter(|next| seen.insert(next))?;
+                if let Some(found) = entity(here) {
+                    return Some(found);
+                }
+            }
+        };
+        let row = |key: &str| {
+            let (target, entity) = end(key)?;
+            let means = self.stated.entities.keyed.key(target).to_owned();
+            Some(RetiredRow { key: key.to_owned(), means, entity })
+        };
+        means.keys().filter(|key| entity(key).is_none()).filter_map(|key| row(key)).collect()
     }
 
     /// What became of keys, in their order.

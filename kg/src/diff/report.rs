@@ -60,7 +60,7 @@ pub struct Relations {
     pub turned: Vec<String>,
 }
 
-/// How many triples had which fate.
+/// How many triples had which fate: `old` = `kept` + `merged` + `removed`, `new` = `kept` + `added`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Triples {
     /// In the old table.
@@ -69,7 +69,9 @@ pub struct Triples {
     pub new: u64,
     /// In both, whatever became of their entities' keys; counted in the new table.
     pub kept: u64,
-    /// Of the old ones that are kept: the other way round now.
+    /// Of the old ones in both: those that became the same as another one.
+    pub merged: u64,
+    /// Of the old ones in both: the other way round now.
     pub turned: u64,
     /// Only in the new table.
     pub added: u64,

@@ -95,6 +95,7 @@ pub(super) fn compare(
         }
     }
     pairs.sort_unstable();
+    let in_both = pairs.len() as u64;
     let mut rest = pairs.as_slice();
     for (row, triple) in new.triples().iter().enumerate() {
         let (before, after) = rest.split_at(rest.partition_point(|pair| pair.0 == row));
@@ -114,6 +115,7 @@ pub(super) fn compare(
             delta(&mut compared.by_source, source).removed += 1;
         }
     }
+    compared.total.merged = in_both - compared.total.kept;
     compared
 }
 

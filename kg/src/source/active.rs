@@ -80,6 +80,11 @@ impl Activity {
         Ok(Self { column, rule, blank: Blank::Nothing })
     }
 
+    /// The same, of rows that need not say anything of it.
+    pub(in crate::source) fn sparse(self) -> Self {
+        Self { blank: Blank::Active, ..self }
+    }
+
     /// That of a property, whose place is known and which not every row has.
     pub(in crate::source) fn of_property(column: Option<usize>, rule: Rule) -> Self {
         Self { column, rule, blank: Blank::Active }

@@ -1,9 +1,11 @@
-//! Edge lists whose rows name and type what they join, such as PrimeKG, with tables of nodes beside them where names lie there.
+//! Edge lists whose rows name and type what they join, such as PrimeKG, with tables of nodes beside them where names lie there; as tables of text, as JSON lines
+//! (`.jsonl`) or as a document of JSON (`.json`: `{"nodes": [...], "edges": [...]}`).
 //!
 //! A thing is known by its id, within the namespace that a column gives it: `x_source` MONDO and `x_id` 5148 are `mondo:5148`. Its first name, in
 //! the tables of nodes and then in the edges, is its text, other names are synonyms, and all its types are kept. Files are read twice: names come anywhere.
 
 mod options;
+mod rows;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,13 +14,14 @@ use base::read::ReadError;
 use base::setting::InvalidSetting;
 
 pub use self::options::{End, Layout, Nodes, Options, Relation};
+use self::rows::{Reading, Rows};
 use super::active::{Activity, INACTIVE};
 use super::curie::{self, Curie};
 use super::files::{Files, Reopened, Slot};
-use super::named::{Used, rows};
+use super::json_rows::BETWEEN;
+use super::named::Used;
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term, Wording};
-use super::separated::{Column, NoRow, Record, Records};
-use super::unfit::Unfit;
+use super::separated::{Column, NoRow, Record};
 use super::{Source, SourceReport};
 use crate::table::{Builder, SemanticType};
 
@@ -68,7 +71,7 @@ struct Places {
 }
 
 impl Places {
-    fn new<R: std::io::BufRead>(end: &End, records: &mut Records<'_, R>) -> Result<Self, ReadError> {
+    fn new(end: &End, records: &mut Rows<'_>) -> Result<Self, ReadError> {
         let mut place = |column: &Column, role: &str| records.column(column, role);
         let id = place(&end.id, "id")?;
         let name = end.name.as_ref().map(|column| place(column, "name")).transpose()?;
@@ -127,14 +130,14 @@ impl Things<'_> {
             let place = record.place(Some((column, role)));
             NoRow::Unfit(ReadError::text(place, record.field(column), "a value", REMEDY))
         };
-        if id.is_empty() {
+        if id.is_empty() || id.contains(BETWEEN) {
             return Err(wrong(places.id, "id"));
         }
         let namespaces = &self.options.namespaces;
         Ok(match (places.namespace, curie::split(id)) {
             (Some(column), _) => {
                 let found = record.field(column).trim();
-                if found.is_empty() {
+                if found.is_empty() || found.contains(BETWEEN) {
                     return Err(wrong(column, "namespace"));
                 }
                 let own = found.replace(' ', "_");
@@ -172,9 +175,12 @@ impl Things<'_> {
     /// Takes what a row says of the thing of this key.
     fn describe(&mut self, key: String, record: &Record<'_>, places: Places) {
         let said = self.said(key);
-        let value =
-            |column: Option<usize>| column.map(|at| record.field(at).trim()).filter(|text| !text.is_empty());
-        if let Some(name) = value(places.name) {
+        // Where JSON has a list each of it is one.
+        let values = |column: Option<usize>| {
+            let field = column.map_or("", |at| record.field(at));
+            field.split(BETWEEN).map(str::trim).filter(|text| !text.is_empty())
+        };
+        for name in values(places.name) {
             match &said.name {
                 None => said.name = Some(name.to_owned()),
                 Some(known) if known != name => {
@@ -183,8 +189,10 @@ impl Things<'_> {
                 Some(_) => {}
             }
         }
-        if let Some(kind) = value(places.kind).filter(|kind| !said.kinds.contains(*kind)) {
-            said.kinds.insert(kind.to_owned());
+        for kind in values(places.kind) {
+            if !said.kinds.contains(kind) {
+                said.kinds.insert(kind.to_owned());
+            }
         }
     }
 
@@ -198,7 +206,7 @@ impl Things<'_> {
             (Some(column), _) => record.field(column).trim(),
             (None, is) => is.as_deref().unwrap_or_default(),
         };
-        if relation.is_empty() {
+        if relation.is_empty() || relation.contains(BETWEEN) {
             let place = record.place(columns.relation.map(|column| (column, "relation")));
             return Err(NoRow::Unfit(ReadError::text(place, relation, "a relation", REMEDY)));
         }
@@ -224,13 +232,12 @@ struct Columns {
 }
 
 impl Columns {
-    fn find<R: std::io::BufRead>(options: &Options, records: &mut Records<'_, R>) -> Result<Self, ReadError> {
+    fn find(options: &Options, records: &mut Rows<'_>, active: Activity) -> Result<Self, ReadError> {
         let (subject, object) =
             (Places::new(&options.subject, records)?, Places::new(&options.object, records)?);
         let Relation { column, text, .. } = &options.relation;
         let relation = column.as_ref().map(|column| records.column(column, "relation")).transpose()?;
         let text = text.as_ref().map(|column| records.column(column, "relation's words")).transpose()?;
-        let active = Activity::new(records, options.layout.active.as_ref(), options.layout.inactive)?;
         Ok(Self { subject, object, relation, text, active })
     }
 }
@@ -252,15 +259,9 @@ pub fn read(
     let mut supporting = Vec::new();
     for (file, nodes) in lists.nodes.iter().zip(&options.nodes) {
         let mut read = [0; 2];
-        let mut tally = rows(
+        let mut tally = Reading::nodes(options, nodes).rows(
             file,
-            nodes.layout.shape(),
-            Unfit::new(options.max_unfit),
-            |records| {
-                let Layout { active, inactive, .. } = &nodes.layout;
-                let active = Activity::new(records, active.as_ref(), *inactive)?;
-                Ok(NodeColumns { node: Places::new(&nodes.columns, records)?, active })
-            },
+            |records, active| Ok(NodeColumns { node: Places::new(&nodes.columns, records)?, active }),
             |columns, record| {
                 read[usize::from(things.node(record, columns)?)] += 1;
                 Ok(())
@@ -274,11 +275,9 @@ pub fn read(
         supporting.push(tally);
     }
     for file in &lists.edges {
-        rows(
+        Reading::edges(options).rows(
             file,
-            options.layout.shape(),
-            Unfit::new(options.max_unfit),
-            |records| Columns::find(options, records),
+            |records, active| Columns::find(options, records, active),
             |columns, record| {
                 let ([subject, object], _) = things.edge(record, columns)?;
                 if columns.active.leaves_out(record)? {
@@ -327,11 +326,9 @@ fn state(
     let options = things.options;
     let (mut worded, mut all) = (HashMap::<String, String>::new(), Tally::new(&lists.edges[0].label, &[]));
     for file in &lists.edges {
-        let tally = rows(
+        let tally = Reading::edges(options).rows(
             file,
-            options.layout.shape(),
-            Unfit::new(options.max_unfit),
-            |records| Columns::find(options, records),
+            |records, active| Columns::find(options, records, active),
             |columns, record| {
                 let ([subject, object], relation) = things.edge(record, columns)?;
                 if columns.active.leaves_out(record)? {

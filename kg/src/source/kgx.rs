@@ -10,7 +10,6 @@
 //! are no triples; they, deprecated edges and edges of a node that is deprecated or that the nodes lack are dropped and counted. A node may be
 //! listed twice only in the same words.
 
-mod json;
 mod nodes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -28,6 +27,7 @@ use self::nodes::{Met, Nodes, Roles};
 use super::curie;
 use super::files::{Files as Found, Input, Location, Slot};
 use super::funnel::Funnel;
+use super::json_rows::{self, List};
 use super::named::each_fitting;
 use super::naming::{Naming, Untexted};
 pub use super::ontology::Obsolete;
@@ -159,6 +159,9 @@ const EDGES: [(&str, Option<&str>); 6] = [
     (DEPRECATED, None),
 ];
 
+/// What to do about a record that is none.
+const REMEDY: &str = "fix the record, or write the file anew with kgx";
+
 const NEGATED: &str = "negated";
 const DEPRECATED: &str = "deprecated";
 const NO_NODE: &str = "no_node";
@@ -177,19 +180,24 @@ pub fn read<R: BufRead>(
         builder.declare_inverse(one, other);
     }
     let xref = if options.xref == Xref::SameAs { NODES.len() } else { NODES.len() - 1 };
-    let nodes = json::List { key: "nodes", columns: &NODES[..xref], needed: None };
-    let nodes =
-        json::read(files.nodes, nodes, |file| Nodes::read(file, name, options), |nodes| &mut nodes.tally)?;
+    let nodes = List { key: "nodes", columns: &NODES[..xref], needed: Vec::new(), remedy: REMEDY };
+    let nodes = json_rows::read(
+        files.nodes,
+        &nodes,
+        |file| Nodes::read(file, name, options),
+        |nodes| &mut nodes.tally,
+    )?;
     let weight = options.weight.iter().map(|name| (name.as_str(), None));
     let columns: Vec<_> = EDGES.into_iter().chain(weight).collect();
     let label = files.edges.label.clone();
-    let list = json::List { key: "edges", columns: &columns, needed: options.weight.as_deref() };
+    let needed = options.weight.as_deref().into_iter().collect();
+    let list = List { key: "edges", columns: &columns, needed, remedy: REMEDY };
     let read = |file: Input<Box<dyn BufRead + '_>>| {
         let mut edges = Edges::new(name, options, nodes, &label);
         edges.read(file, builder)?;
         Ok(edges)
     };
-    let edges = json::read(files.edges, list, read, |edges| &mut edges.tally)?;
+    let edges = json_rows::read(files.edges, &list, read, |edges| &mut edges.tally)?;
     let mut relations = BTreeMap::new();
     let unnamed = edges.relations.values().map(|used| &used.key).filter(|key| is_code(key));
     let unnamed: BTreeSet<String> = unnamed.cloned().collect();
@@ -562,6 +570,27 @@ mod tests {
             "kgx: 1 of 2 relations have no text and are called by their ids (\"ro:0001\")",
         ];
         assert_eq!(told, expected);
+        // Or all that is said of it is left out, and counted.
+        let mut builder = Builder::new();
+        let files = Files {
+            nodes: Input::new(NODES.as_bytes(), "kg/nodes.tsv"),
+            edges: Input::new(EDGES.as_bytes(), "kg/edges.tsv"),
+        };
+        let stated = read(files, "kgx", &tests::options(), &mut builder).unwrap();
+        stated.naming.leave_out(&mut builder);
+        let policy = Policy { unnamed: crate::canon::Unnamed::Drop, ..Policy::standard() };
+        let canon = crate::canon::merge(builder, &policy).unwrap();
+        let told = stated.naming.settle(&canon).unwrap();
+        assert_eq!(
+            told,
+            [
+                "kgx: 1 of 3 entities have no text, and their statements are dropped (\"mondo:1\")",
+                "kgx: 1 of 2 relations have no text, and their statements are dropped (\"ro:0001\")"
+            ]
+        );
+        let counted = &canon.report().sources["kgx"];
+        assert_eq!((counted.rows, counted.unnamed, canon.report().triples), (3, 1, 1));
+        assert!(canon.graph().unwrap().entities().iter().all(|entity| entity.key != "mondo:1"));
         // One that is another source's thing is called as that is.
         let (stated, canon) = parse(
             &NODES.replace("MONDO:1\tbiolink:Disease\t", "MONDO:1\tbiolink:Disease\tUMLS:C0018681"),

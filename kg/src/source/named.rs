@@ -72,12 +72,24 @@ pub(super) fn rows<'f, C: Used>(
     shape: Shape,
     unfit: Unfit,
     find: impl FnOnce(&mut Records<'f, BufReader<Bytes<'f>>>) -> Result<C, ReadError>,
-    mut take: impl FnMut(&C, &Record<'_>) -> Result<(), NoRow>,
+    take: impl FnMut(&C, &Record<'_>) -> Result<(), NoRow>,
 ) -> Result<Tally, ReadError> {
     let opened = (file.open)().map_err(|error| unopened(&file.label, &error))?;
-    let mut records = Records::new(BufReader::new(opened), &file.label, shape)?;
+    rows_of(Records::new(BufReader::new(opened), &file.label, shape)?, unfit, find, take)
+}
+
+/// As [`rows`], of rows that are there.
+///
+/// # Errors
+/// As [`rows`].
+pub(super) fn rows_of<'f, R: BufRead, C: Used>(
+    mut records: Records<'f, R>,
+    unfit: Unfit,
+    find: impl FnOnce(&mut Records<'f, R>) -> Result<C, ReadError>,
+    mut take: impl FnMut(&C, &Record<'_>) -> Result<(), NoRow>,
+) -> Result<Tally, ReadError> {
     let columns = find(&mut records)?;
-    let mut tally = Tally::new(&file.label, &[]);
+    let mut tally = Tally::new(records.file(), &[]);
     let left_out = each_fitting(&mut records, unfit, |record| take(&columns, record))?;
     if left_out > 0 {
         tally.drop_all(UNFIT, left_out);

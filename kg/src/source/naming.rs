@@ -7,6 +7,7 @@ use base::read::ReadError;
 use base::share::Share;
 
 use crate::canon::Canon;
+use crate::table::Builder;
 use crate::table::builder::DraftEntity;
 
 /// How much of a source may not fit. All of it is counted and told.
@@ -71,6 +72,12 @@ impl Naming {
         Self { source, allowed, entities, relations, unused: Vec::new(), coded: Coded::default() }
     }
 
+    /// Has all statements about what is without a text left out, unless another source has one.
+    pub fn leave_out(&self, builder: &mut Builder) {
+        self.entities.without.iter().for_each(|(entity, _)| builder.leave_out_unnamed(*entity));
+        self.relations.without.iter().for_each(|key| builder.leave_out_relation(key));
+    }
+
     /// What is to be told of it, if all of it is allowed.
     ///
     /// # Errors
@@ -80,12 +87,20 @@ impl Naming {
         let entities: Vec<&str> = entities.map(|(_, id)| id.as_str()).collect();
         // A relation that merging has turned round is called by its inverse.
         let merged = &canon.report().relations;
-        let is_there = |key: &&String| merged.iter().any(|one| one.relation == **key && one.triples > 0);
+        let is_there = |key: &&String| {
+            merged.iter().any(|one| one.relation == **key && (one.triples > 0 || canon.leaves_out_unnamed()))
+        };
         let relations = self.relations.without.iter().filter(is_there);
         let relations: Vec<&str> = relations.map(String::as_str).collect();
         let mut told = Vec::new();
-        told.extend(self.untexted("entities", &entities, self.entities.all)?);
-        told.extend(self.untexted("relations", &relations, self.relations.all)?);
+        for (things, without, all) in
+            [("entities", &entities, self.entities.all), ("relations", &relations, self.relations.all)]
+        {
+            told.extend(match canon.leaves_out_unnamed() {
+                true => self.left_out(things, without, all),
+                false => self.untexted(things, without, all)?,
+            });
+        }
         let coded = self.coded.entities.iter().filter(|(entity, _)| canon.is_nameless(*entity));
         let coded: Vec<&str> = coded.map(|(_, id)| id.as_str()).collect();
         told.extend(self.coded("entities", &coded, self.entities.all));
@@ -121,6 +136,17 @@ impl Naming {
                 "{}: {count} of {all} {things} are called by ids that look like codes ({}): {given} would give them names",
                 self.source,
                 examples(codes)
+            )
+        })
+    }
+
+    /// What is to be told of `things` whose statements were left out, if there are any.
+    fn left_out(&self, things: &str, without: &[&str], all: u64) -> Option<String> {
+        let (count, examples) = (without.len(), examples(without));
+        (count > 0).then(|| {
+            format!(
+                "{}: {count} of {all} {things} have no text, and their statements are dropped ({examples})",
+                self.source
             )
         })
     }

@@ -145,6 +145,7 @@ impl<'o, 'b> Ontology<'o, 'b> {
             // Of several none is the same.
             if let [other] = term.replaced_by.as_slice() {
                 self.builder.alias(&term.key, other);
+                self.builder.retire(&term.key, other);
             }
             None
         } else {
@@ -154,6 +155,7 @@ impl<'o, 'b> Ontology<'o, 'b> {
         let Term { key, alternatives, .. } = term;
         for other in alternatives {
             self.builder.alias(&other, &key);
+            self.builder.retire(&other, &key);
             self.alternative.insert(other, key.clone());
         }
         self.terms.insert(key, Known { entity, at, ends: [false; 2] });

@@ -178,6 +178,7 @@ pub fn read(files: &Files<'_>, options: &Options, builder: &mut Builder) -> Resu
     }
     let mut relations = rel::read(&files.rel, &sieve, &doc, &mut met, builder)?;
     spoken::draft(&spoken, &names, &mut relations.used, builder);
+    spoken::retire(&names, &relations.used, builder);
     let known = Known { names: met.iter().map(|(name, ())| name).collect(), place: "MRCONSO and MRREL" };
     for (option, name) in vocabularies.named() {
         asked::check(option, [name].into_iter(), &known)?;

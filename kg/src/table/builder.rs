@@ -102,10 +102,15 @@ pub(crate) struct Statements {
     pub(crate) aliases: Texts,
     /// Those that go before all others of their keys.
     pub(crate) settled: Texts,
+    /// Texts of keys that were given up and of what took their places, two after two.
+    pub(crate) retired: Texts,
     pub(crate) wanted: Wanted,
     pub(crate) offers: BTreeSet<Offer>,
     /// Pairs that are known to be inverse and are not to be folded.
     pub(crate) noted: BTreeSet<(String, String)>,
+    /// Draft entities without a name, and relations, whose statements are to be left out unless another source names them.
+    pub(crate) unnamed: Vec<u32>,
+    pub(crate) unnamed_relations: BTreeSet<String>,
     /// Rows in memory at most, and where the others wait.
     pub(crate) limit: Option<Limit>,
 }
@@ -157,9 +162,12 @@ impl Builder {
             floors: BTreeMap::new(),
             aliases: Texts::default(),
             settled: Texts::default(),
+            retired: Texts::default(),
             wanted: Wanted::default(),
             offers: BTreeSet::new(),
             noted: BTreeSet::new(),
+            unnamed: Vec::new(),
+            unnamed_relations: BTreeSet::new(),
             limit,
         };
         Self { stated, speaker: 0 }
@@ -321,6 +329,23 @@ impl Builder {
     pub fn settle(&mut self, key: &str, means: &str) {
         self.stated.settled.push(key);
         self.stated.settled.push(means);
+    }
+
+    /// Says that the statements about an entity are to be left out if no source has a name for it.
+    pub fn leave_out_unnamed(&mut self, entity: DraftEntity) {
+        self.stated.unnamed.push(entity.0);
+    }
+
+    /// Says that the statements of the relation `key` are to be left out.
+    pub fn leave_out_relation(&mut self, key: &str) {
+        self.stated.unnamed_relations.insert(key.to_owned());
+    }
+
+    /// Says that a source gave up `key`, and that `means` took its place: who compares two releases finds it again. For statements of other sources about `key`,
+    /// [`Builder::alias`] is to say it as well.
+    pub fn retire(&mut self, key: &str, means: &str) {
+        self.stated.retired.push(key);
+        self.stated.retired.push(means);
     }
 
     /// Whether there are entities with a name only.

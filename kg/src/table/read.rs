@@ -229,6 +229,21 @@ pub fn negatives(folder: &Path) -> Result<Vec<Negative>, ReadError> {
     Ok(negatives)
 }
 
+/// By key that a source gave up: the key of what took its place, of the table in `folder`.
+///
+/// # Errors
+/// As [`Graph::read`].
+pub fn retired(folder: &Path) -> Result<HashMap<String, String>, ReadError> {
+    let mut retired = HashMap::new();
+    read(folder, Table::Retired, |batch| {
+        retired.extend(
+            (0..batch.num_rows()).map(|row| (text(batch.column(0), row), text(batch.column(1), row))),
+        );
+        Ok(())
+    })?;
+    Ok(retired)
+}
+
 fn place_of(origin: Origin, origins: &mut Vec<Origin>, plain: &mut Plain) -> u32 {
     let next = dense(origins.len());
     if origin.weight.is_some() || origin.count.is_some() {

@@ -33,6 +33,9 @@
 //! | | `subject_text`, `relation_text`, `object_text` | utf8 | their texts: what is named need be in no triple |
 //! | | `source` | utf8 | where it comes from |
 //! | | `part` | utf8 or null | the part of the official split that it stands in |
+//! | `retired.parquet` | `key` | utf8 | a key that its source gave up for one other and that is in no triple, sorted |
+//! | | `means` | utf8 | the key of what took its place, in the end |
+//! | | `entity` | uint32 | its id |
 //!
 //! The footer of each file has `engraft.format` = [`FORMAT`], `engraft.version` = [`VERSION`] and `engraft.table`.
 
@@ -61,6 +64,8 @@ pub enum Table {
     Crosswalk,
     /// Triples that sources publish as false.
     Negatives,
+    /// Keys that sources gave up.
+    Retired,
 }
 
 impl Table {
@@ -74,6 +79,7 @@ impl Table {
             Table::Triples => "triples",
             Table::Crosswalk => "crosswalk",
             Table::Negatives => "negatives",
+            Table::Retired => "retired",
         }
     }
 
@@ -87,6 +93,7 @@ impl Table {
             Table::Triples => "triples.parquet",
             Table::Crosswalk => "crosswalk.parquet",
             Table::Negatives => "negatives.parquet",
+            Table::Retired => "retired.parquet",
         }
     }
 
@@ -136,6 +143,7 @@ impl Table {
                 ];
                 all.into_iter().map(text).chain([maybe("part")]).collect()
             }
+            Table::Retired => vec![text("key"), text("means"), number("entity")],
         };
         Arc::new(Schema::new(fields))
     }

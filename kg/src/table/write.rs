@@ -72,6 +72,13 @@ pub(crate) struct CrosswalkRow {
     pub(crate) candidates: Vec<String>,
 }
 
+/// What took the place of a key that was given up, for the disk.
+pub(crate) struct RetiredRow {
+    pub(crate) key: String,
+    pub(crate) means: String,
+    pub(crate) entity: u32,
+}
+
 pub(crate) fn entities(folder: &Path) -> Result<Sink<Entity>, Error> {
     Sink::new(folder, Table::Entities, entity_columns)
 }
@@ -96,9 +103,13 @@ pub(crate) fn negatives(folder: &Path) -> Result<Sink<Negative>, Error> {
     Sink::new(folder, Table::Negatives, negative_columns)
 }
 
+pub(crate) fn retired(folder: &Path) -> Result<Sink<RetiredRow>, Error> {
+    Sink::new(folder, Table::Retired, retired_columns)
+}
+
 impl Graph {
     /// Writes `entities.parquet`, `relations.parquet` and `triples.parquet` into `folder`, each whole, in this order; terms,
-    /// crosswalk and negatives are no part of a graph in memory. Equal graphs give equal bytes.
+    /// crosswalk, negatives and keys that were given up are no part of a graph in memory. Equal graphs give equal bytes.
     ///
     /// # Errors
     /// When the folder is missing or the disk refuses.
@@ -198,6 +209,14 @@ fn negative_columns(rows: &[Negative], _first: usize) -> Result<Vec<ArrayRef>, A
     let parts: StringArray = rows.iter().map(|row| row.part.as_deref()).collect();
     let origins: [ArrayRef; 2] = [texts(rows.iter().map(|row| &row.source)), Arc::new(parts)];
     Ok(keys.chain(words).chain(origins).collect())
+}
+
+fn retired_columns(rows: &[RetiredRow], _first: usize) -> Result<Vec<ArrayRef>, ArrowError> {
+    Ok(vec![
+        texts(rows.iter().map(|row| &row.key)),
+        texts(rows.iter().map(|row| &row.means)),
+        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.entity))),
+    ])
 }
 
 fn ids(first: usize, rows: usize) -> ArrayRef {

@@ -38,6 +38,7 @@ pub(crate) const TARGETS: &[Target] = &[
     Target { name: "icd10cm", seeds: terms::icd10cm_seeds, read: terms::icd10cm },
     Target { name: "rdf", seeds: terms::turtle_seeds, read: terms::turtle },
     Target { name: "edges", seeds: terms::edges_seeds, read: terms::edges },
+    Target { name: "edges of json", seeds: terms::edge_records_seeds, read: terms::edge_records },
     Target { name: "neo4j", seeds: terms::neo4j_seeds, read: terms::neo4j },
     Target { name: "umls", seeds: large::umls_seeds, read: large::umls },
     Target { name: "mesh xml", seeds: large::mesh_seeds, read: large::mesh },

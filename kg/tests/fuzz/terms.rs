@@ -185,6 +185,29 @@ pub(crate) fn edges(files: &[Vec<u8>]) -> Result<(), String> {
     settle(&report.map_err(|e| e.to_string())?, files, builder)
 }
 
+pub(crate) fn edge_records_seeds() -> Vec<Vec<Vec<u8>>> {
+    vec![seed(&[
+        "{\"from\": \"MONDO:1\", \"p\": \"treats\", \"to\": 7, \"since\": 2001}\n\n\
+         {\"from\": 7, \"p\": \"like\", \"to\": \"9\", \"active\": true}\r\n{\"from\": \"8\", \"p\": \"like\", \"to\": \"9\"}\n",
+        "{\"id\": \"MONDO:1\", \"name\": [\"Fever\", \"h\\u00f3t\\ttoo\"], \"type\": [\"Sign\"]}\n{\"id\": 7, \"name\": \"B\", \"type\": null}\n\
+         {\"id\": \"8\", \"name\": \"Old\", \"active\": false}\n{\"id\": \"9\", \"name\": \"Nine\"}\n",
+    ])]
+}
+
+pub(crate) fn edge_records(files: &[Vec<u8>]) -> Result<(), String> {
+    let mut builder = Builder::new();
+    let options = serde_json::from_value(json!({
+        "files": ["e.jsonl"], "subject": {"id": "from"}, "object": {"id": "to"}, "relation": {"column": "p"}, "namespaces": {"MONDO": "mondo"},
+        "nodes": [{"path": "n.jsonl", "layout": {"inactive": "drop"}, "columns": {"id": "id", "name": "name", "type": "type"}}],
+    }));
+    let lists = edges::Lists {
+        edges: vec![reopened(files, 0, "e.jsonl")],
+        nodes: vec![reopened(files, 1, "n.jsonl")],
+    };
+    let report = edges::read(&lists, "fuzz", &options.unwrap(), &mut builder);
+    settle(&report.map_err(|e| e.to_string())?, files, builder)
+}
+
 pub(crate) fn neo4j_seeds() -> Vec<Vec<Vec<u8>>> {
     vec![
         seed(&[

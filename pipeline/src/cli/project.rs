@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use store::location::{Location, is_address};
 
 use super::args::{Command, Common, Subcommand};
+use super::print;
 use crate::config::layer::preset;
 use crate::config::{self, Config};
 use crate::engine::digest::Digest;
@@ -114,7 +115,17 @@ impl Common {
     pub(super) fn load(&self) -> anyhow::Result<Config> {
         match &self.preset {
             Some(name) => config::of_text(&called(name), preset(name)?, None, &self.set),
-            None => config::load(self.config.as_deref(), &self.set),
+            None => {
+                let config = config::load(self.config.as_deref(), &self.set)?;
+                if self.config.is_none() {
+                    for source in config::in_place_of_world(&self.set)? {
+                        print::note(&format!(
+                            "note: sources.{source} is read in place of the embedded world's sources; a config says which are read together (engraft init)"
+                        ));
+                    }
+                }
+                Ok(config)
+            }
         }
     }
 

@@ -154,7 +154,12 @@ impl Config {
     pub(crate) fn parsed(&self, places: &Places<'_>) -> anyhow::Result<Option<Corpus>> {
         let Some(Parsed { paths, format }) = &self.parsed else { return Ok(None) };
         let key = format!("benchmarks.{}.parsed", self.name);
-        let texts = corpus::Texts { name: self.name.clone(), paths: paths.clone(), format: format.clone() };
+        let texts = corpus::Texts {
+            name: self.name.clone(),
+            paths: paths.clone(),
+            format: format.clone(),
+            licence: None,
+        };
         Ok(Some(Corpus::of(&key, &texts, places)?))
     }
 

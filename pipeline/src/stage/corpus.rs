@@ -7,6 +7,7 @@ mod told;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use downstream::example::schema::Licence;
 use serde::{Deserialize, Serialize};
 use text::file::{Format, documents_of};
 use text::{Document, Labels};
@@ -17,6 +18,7 @@ use super::folder;
 use super::location::{self, Location, Place, Places};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence as Carried;
 use crate::engine::stage::Input;
 
 /// The corpus's part of a config.
@@ -46,6 +48,13 @@ pub(crate) struct Texts {
     pub paths: Vec<Location>,
     /// Their format, see Formats of texts.
     pub format: Format,
+    /// Terms of use of the texts, which go with everything that is made of them into a depot (`depot.max_level`).
+    ///
+    /// Without it: `restricted` for patients' notes (`mimic_notes`, `i2b2_concepts`, `i2b2_xml`, `share_clef`) that are no invention of a world, else `free`.
+    ///
+    /// Not part of any fingerprint: it does not affect the output.
+    #[serde(skip_serializing)]
+    pub licence: Option<Licence>,
 }
 
 /// A corpus that a stage reads.
@@ -115,6 +124,17 @@ impl Corpus {
     #[must_use]
     pub(crate) fn table(&self) -> &str {
         &self.table
+    }
+
+    /// What may be done with what is made of it.
+    pub(crate) fn licence(&self) -> Carried {
+        let invented = |places: &[Place]| places.iter().all(|place| matches!(place, Place::World { .. }));
+        let is_restricted = |(texts, places): (&Texts, &Vec<Place>)| match texts.licence {
+            Some(licence) => licence == Licence::Restricted,
+            None => texts.format.is_under_agreement() && !invented(places),
+        };
+        let any = self.config.texts.iter().zip(&self.places).any(is_restricted);
+        if any { Carried::Restricted } else { Carried::None }
     }
 
     /// The formats of its texts.

@@ -12,6 +12,7 @@ use super::location::{self, Location, Place, Places};
 use super::memory::Memory;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Stage};
 
 /// The counts' part of a config.
@@ -218,6 +219,14 @@ impl Stage for Counting {
             // What matters of them is described by them.
             Counted::Parts(..) => {}
         }
+    }
+
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        Ok(match &self.from {
+            Counted::Texts(corpus) | Counted::Part(corpus) => corpus.licence(),
+            // Shards and parts say it themselves.
+            Counted::Shards(_) | Counted::Parts(..) => Licence::None,
+        })
     }
 
     fn inputs(&self) -> Vec<Input> {

@@ -33,6 +33,7 @@ use super::location::Places;
 use super::vocabulary;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Stage};
 
 /// The name of the stage.
@@ -188,6 +189,10 @@ impl Stage for Linking {
 
     fn computes_on(&self) -> Option<String> {
         Some(self.compute.told())
+    }
+
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        Ok(self.sets.iter().map(Corpus::licence).fold(Licence::None, Licence::with))
     }
 
     fn inputs(&self) -> Vec<Input> {

@@ -34,6 +34,7 @@ use super::vocabulary::Source;
 use crate::config::range::{MANY, whole};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Stage};
 
 /// The maps' part of a config.
@@ -242,6 +243,10 @@ impl Stage for Mapping {
         describe::config(to, "maps", &self.config);
         self.vocabulary.0.describe_with(self.vocabulary.1, to);
         self.corpus.describe(to);
+    }
+
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        Ok(self.corpus.licence())
     }
 
     fn inputs(&self) -> Vec<Input> {

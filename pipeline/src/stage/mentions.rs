@@ -16,6 +16,7 @@ use super::corpus::{Corpus, Told, part_name};
 use super::location::{Location, Place, Places};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Stage};
 use crate::tag::output::Form;
 use crate::tag::{Found, Tagging, Tools};
@@ -231,6 +232,10 @@ impl Stage for Mentions {
         }
         self.corpus.describe(to);
         self.corpus.describe_names(to);
+    }
+
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        Ok(self.corpus.licence())
     }
 
     fn inputs(&self) -> Vec<Input> {

@@ -31,6 +31,7 @@ use super::texts::{MaskedLmConfig, TaggingConfig, TextTask};
 use super::vocabulary;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Stage};
 
 /// The stage's name.
@@ -144,6 +145,10 @@ impl Stage for Shards {
         describe::config(to, "vocabulary.case", &self.case);
         self.texts.values().for_each(|origin| origin.describe(to));
         self.vocabulary.describe(to);
+    }
+
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        Ok(self.texts.values().map(Origin::licence).fold(Licence::None, Licence::with))
     }
 
     fn inputs(&self) -> Vec<Input> {

@@ -4,6 +4,7 @@ pub(crate) mod passages;
 
 use anyhow::Context as _;
 use base::rng::RngKey;
+use downstream::example::schema::Licence;
 use serde::{Deserialize, Serialize};
 use tasks::builder::masked_lm::{Masker, Rates, Unit};
 use tasks::builder::tagging::{Classes, LaterSubwords};
@@ -54,6 +55,11 @@ pub(crate) struct Files {
     pub paths: Vec<Location>,
     /// Their format, see Formats of texts; `tagging` and `hide = "entities"` need one that annotates entities.
     pub format: Format,
+    /// Terms of use of the texts, see `corpus.texts.licence`.
+    ///
+    /// Not part of any fingerprint: it does not affect the output.
+    #[serde(skip_serializing)]
+    pub licence: Option<Licence>,
     /// Maximum tokens per row, `[CLS]` and `[SEP]` included, from 3 to 65,534.
     ///
     /// Source: MT-BERT, section 3.5.1, for its pretraining.
@@ -120,7 +126,8 @@ impl Files {
     /// When a path is invalid.
     pub(crate) fn corpus(&self, key: &str, name: &str, places: &Places<'_>) -> anyhow::Result<Corpus> {
         let (name, paths, format) = (name.to_owned(), self.paths.clone(), self.format.clone());
-        Ok(Corpus::of(key, &corpus::Texts { name, paths, format }, places)?.in_parts(self.parts))
+        let texts = corpus::Texts { name, paths, format, licence: self.licence };
+        Ok(Corpus::of(key, &texts, places)?.in_parts(self.parts))
     }
 
     fn check(&self, key: &str) -> anyhow::Result<()> {

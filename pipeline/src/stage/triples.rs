@@ -40,6 +40,10 @@ pub(crate) struct Config {
     ///
     /// Source: ours: a wrong merge falsifies every triple of both.
     pub(crate) ambiguous: canon::Ambiguous,
+    /// What to do with statements about an entity for which no source has a name though its own names others, and with those of a relation that is called by a code (`RO:0002211`).
+    ///
+    /// Source: ours: a missing name is more often a wrong file than a nameless thing.
+    pub(crate) unnamed: canon::Unnamed,
     /// Key prefixes (before the colon), most preferred first: a name that matches one entity in each of two namespaces means the one in the
     /// earlier.
     ///
@@ -65,6 +69,7 @@ impl Default for Config {
             inverses: canon::Inverses::default(),
             self_loops: canon::SelfLoops::default(),
             ambiguous: canon::Ambiguous::default(),
+            unnamed: canon::Unnamed::default(),
             namespaces: vec!["umls".to_owned(), "mesh".to_owned()],
             declared: BTreeSet::new(),
             rows_in_memory: 4_000_000,
@@ -101,6 +106,7 @@ impl Triples {
             inverses: self.config.inverses,
             self_loops: self.config.self_loops,
             ambiguous: self.config.ambiguous,
+            unnamed: self.config.unnamed,
             namespaces: self.config.namespaces.clone(),
         }
     }
@@ -112,7 +118,7 @@ impl Stage for Triples {
     }
 
     fn version(&self) -> u32 {
-        4
+        5
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -138,6 +144,12 @@ impl Stage for Triples {
         for (entry, files) in self.sources.entries().iter().zip(&self.located) {
             reports.push(files.read(entry, context, &mut builder)?);
             context.check()?;
+        }
+        if self.config.unnamed == canon::Unnamed::Drop {
+            reports
+                .iter()
+                .filter_map(|of| of.naming.as_ref())
+                .for_each(|naming| naming.leave_out(&mut builder));
         }
         let canon = canon::merge(builder, &self.policy())?;
         context.check()?;
@@ -253,7 +265,9 @@ fn moved(context: &Context) -> anyhow::Result<()> {
         }
     };
     let new = Graph::read(context.out())?;
-    context.record("moved", json!(kg::diff::diff(&old, &new, |_| None).report));
+    let retired = kg::table::read::retired(context.out())?;
+    let found = kg::diff::diff(&old, &new, |key| retired.get(key).cloned());
+    context.record("moved", json!(found.report));
     Ok(())
 }
 

@@ -29,7 +29,7 @@ const ROWS: usize = 1 << 14;
 /// `sources` is the name of a source ("rotmensch", "hsdn", "mesh", "umls", "obo", "snomed", "rxnorm", "icd10cm", "omop", "kgx.NAME", "ontologies.NAME",
 /// "edges.NAME", "neo4j.NAME", "rdf.NAME", "triples.NAME") with its options as further arguments, or a dictionary of several, as the table `[sources]` of a
 /// config has it: the same names, the same values (docs/config.md). Files lie on this machine.
-/// `canon` has settings of the table `[canon]`: `inverses`, `self_loops`, `ambiguous`, `namespaces`.
+/// `canon` has settings of the table `[canon]`: `inverses`, `self_loops`, `ambiguous`, `unnamed`, `namespaces`.
 ///
 /// A row is a triple of the merged graph, sorted by the keys of subject, relation and object:
 ///
@@ -132,6 +132,9 @@ fn read(config: &Config, policy: &Policy) -> PyResult<Read> {
         let watch = |file| -> files::Bytes<'_> { Box::new(file) };
         let files = Files::new(files::on_disk(entry.source).map_err(unread)?, &watch);
         reports.push(entry.source.read(entry.name, &files, &mut builder).map_err(unread)?);
+    }
+    if policy.unnamed == canon::Unnamed::Drop {
+        reports.iter().filter_map(|of| of.naming.as_ref()).for_each(|naming| naming.leave_out(&mut builder));
     }
     let unmerged = |error: canon::Error| PyOSError::new_err(error.to_string());
     let canon = canon::merge(builder, policy).map_err(unmerged)?;

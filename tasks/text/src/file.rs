@@ -23,6 +23,8 @@ enum Has {
     Phrases,
     /// Its annotations lie in another file, which is not looked for in a packed form.
     FileBeside,
+    /// Its texts are patients' notes, given out under an agreement.
+    Agreement,
 }
 
 /// Makes [`Format`] of the one list of formats: the name that configs call it by (in snake case), its settings, what its files have beside
@@ -86,7 +88,7 @@ formats! {
         /// Contexts of PubMedQA (`.json`), one paragraph each.
         Pubmedqa(pubmedqa::Config): [], [".json", ".json.gz"];
         /// Notes of MIMIC-III, `NOTEEVENTS.csv`; those marked as errors are skipped.
-        MimicNotes(mimic_notes::Config): [], [".csv", ".csv.gz"];
+        MimicNotes(mimic_notes::Config): [Agreement], [".csv", ".csv.gz"];
         /// A text column of Parquet files (`.parquet`).
         Parquet(parquet::Config): [], [".parquet"];
         /// Titles and abstracts with mentions, as PubTator prints them (`.PubTator.txt`, `.pubtator`).
@@ -100,12 +102,12 @@ formats! {
         Brat(brat::Config): [Entities, FileBeside], [".txt"];
         /// i2b2 2010: a text (`.txt`) with one tokenised sentence per line; its concepts are in the `.con` file next to it or in
         /// `../concept`.
-        I2b2Concepts(i2b2::Config): [Entities, FileBeside], [".txt"];
+        I2b2Concepts(i2b2::Config): [Entities, FileBeside, Agreement], [".txt"];
         /// A record of i2b2 2012 or 2014 with its entities (`.xml`); `TLINK`, `SECTIME` and annotations without a position are skipped and
         /// counted.
-        I2b2Xml(i2b2_xml::Config): [Entities], [".xml", ".xml.gz"];
+        I2b2Xml(i2b2_xml::Config): [Entities, Agreement], [".xml", ".xml.gz"];
         /// ShARe/CLEF 2013, SemEval 2014: a report (`.txt`, `.text`); its disorders are in `NAME.pipe.txt` or `NAME.pipe`.
-        ShareClef(share::Config): [Entities, FileBeside], [".txt", ".text"];
+        ShareClef(share::Config): [Entities, FileBeside, Agreement], [".txt", ".text"];
         /// Mentions with their concepts, a line each, without their texts (`.concept`, `.txt`, `.tsv`): sets for entity linking, as BioSyn, SapBERT and COMETA lay them out.
         MentionList(mention_list::Layout): [Entities], [".concept", ".txt", ".tsv", ".concept.gz", ".txt.gz", ".tsv.gz"];
         /// Sentences with entities and dependencies, or documents of several, as Stanza and spaCy write CoNLL-U (`.conllu`).
@@ -132,6 +134,12 @@ impl Format {
     #[must_use]
     pub fn has_phrases(&self) -> bool {
         self.has().contains(&Has::Phrases)
+    }
+
+    /// Whether such files are only had under an agreement with their owner, as patients' notes are.
+    #[must_use]
+    pub fn is_under_agreement(&self) -> bool {
+        self.has().contains(&Has::Agreement)
     }
 
     /// Whether what is read with a file lies in another one.

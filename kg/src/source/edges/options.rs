@@ -1,12 +1,14 @@
 //! What a config says of edge lists.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use base::setting::InvalidSetting;
 use base::share::Share;
 use serde::{Deserialize, Serialize};
 
 use crate::source::files::Location;
+use crate::source::json_rows::Kind;
 use crate::source::ontology::Taken;
 use crate::source::separated::{Column, FirstLine, Quotes, Separator, Shape};
 use crate::source::{Inactive, check_kept, check_level, check_name};
@@ -15,7 +17,8 @@ use crate::source::{Inactive, check_kept, check_level, check_name};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// The files, which all have the same layout; they may be packed (`.gz`).
+    /// The files, which all have the same layout: tables of text, or JSON, whose keys are its columns (`.jsonl`: a record in each line; `.json`: a document with a list `edges`); they
+    /// may be packed (`.gz`).
     #[serde(skip_serializing)]
     pub files: Vec<Location>,
     /// How the files are laid out.
@@ -91,9 +94,14 @@ impl Layout {
         Shape { separator: self.separator, quotes: self.quotes, first_line: self.first_line }
     }
 
-    fn check(&self, key: &str) -> Result<(), InvalidSetting> {
+    fn check(&self, key: &str, holds: Holds) -> Result<(), InvalidSetting> {
+        let of_tables = Self { active: None, inactive: None, ..self.clone() };
+        if holds == Holds::Json && of_tables != Self::default() {
+            let (key, found) = (key.to_owned(), "`separator`, `quotes` or `first_line`");
+            return Err(InvalidSetting::new(key, found, "none of them: the files are JSON"));
+        }
         let active = self.active.as_ref();
-        active.map_or(Ok(()), |column| check_column(&format!("{key}.active"), column, self.first_line))
+        active.map_or(Ok(()), |column| check_column(&format!("{key}.active"), column, self.first_line, holds))
     }
 }
 
@@ -128,7 +136,7 @@ pub struct Relation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {
-    /// Location of the file; it may be packed (`.gz`).
+    /// Location of the file, a table or JSON as in `files` (the list of a document is `nodes`); it may be packed (`.gz`).
     #[serde(skip_serializing)]
     pub path: Location,
     /// How the file is laid out.
@@ -169,35 +177,79 @@ impl Options {
                 return Err(InvalidSetting::new("relation", found, "one of the two"));
             }
         }
-        self.layout.check("layout")?;
+        let holds = Holds::of(&self.files);
+        self.layout.check("layout", holds)?;
         for (key, end) in [("subject", &self.subject), ("object", &self.object)] {
-            end.check(key, self.layout.first_line)?;
+            end.check(key, self.layout.first_line, holds)?;
+        }
+        for (key, column) in [("column", &self.relation.column), ("text", &self.relation.text)] {
+            let key = format!("relation.{key}");
+            column.iter().try_for_each(|column| check_column(&key, column, self.layout.first_line, holds))?;
         }
         for (number, nodes) in self.nodes.iter().enumerate() {
-            nodes.layout.check(&format!("nodes.{number}.layout"))?;
-            nodes.columns.check(&format!("nodes.{number}.columns"), nodes.layout.first_line)?;
+            let holds = Holds::of(std::slice::from_ref(&nodes.path));
+            nodes.layout.check(&format!("nodes.{number}.layout"), holds)?;
+            nodes.columns.check(&format!("nodes.{number}.columns"), nodes.layout.first_line, holds)?;
         }
         check_level("level", self.level)
     }
 }
 
 impl End {
-    fn check(&self, key: &str, first_line: FirstLine) -> Result<(), InvalidSetting> {
+    /// The columns that are asked for.
+    pub(super) fn columns(&self) -> impl Iterator<Item = &Column> {
+        self.named().map(|(_, column)| column)
+    }
+
+    fn named(&self) -> impl Iterator<Item = (&'static str, &Column)> {
         let columns = [
             ("id", Some(&self.id)),
             ("name", self.name.as_ref()),
             ("type", self.kind.as_ref()),
             ("namespace", self.namespace.as_ref()),
         ];
-        for (name, column) in columns.into_iter().filter_map(|(name, column)| Some((name, column?))) {
-            check_column(&format!("{key}.{name}"), column, first_line)?;
-        }
-        Ok(())
+        columns.into_iter().filter_map(|(name, column)| Some((name, column?)))
+    }
+
+    fn check(&self, key: &str, first_line: FirstLine, holds: Holds) -> Result<(), InvalidSetting> {
+        self.named()
+            .try_for_each(|(name, column)| check_column(&format!("{key}.{name}"), column, first_line, holds))
     }
 }
 
-/// Refuses a name where no line has names.
-fn check_column(key: &str, column: &Column, first_line: FirstLine) -> Result<(), InvalidSetting> {
+/// What files hold, by their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Tables,
+    Json,
+    Both,
+}
+
+impl Holds {
+    fn of(files: &[Location]) -> Self {
+        let is_table = |file: &Location| Kind::of(Path::new(&file.0)) == Kind::Table;
+        match (files.iter().any(is_table), files.iter().all(is_table)) {
+            (_, true) => Self::Tables,
+            (true, false) => Self::Both,
+            (false, false) => Self::Json,
+        }
+    }
+}
+
+/// Refuses a name where no line has names, and a position where columns are keys.
+fn check_column(
+    key: &str,
+    column: &Column,
+    first_line: FirstLine,
+    holds: Holds,
+) -> Result<(), InvalidSetting> {
+    if let (Column::Position(found), Holds::Json | Holds::Both) = (column, holds) {
+        return Err(InvalidSetting::new(
+            key.to_owned(),
+            found.to_string(),
+            "a key: records of JSON have no positions",
+        ));
+    }
     let (Column::Name(found), FirstLine::Row) = (column, first_line) else { return Ok(()) };
     let expected = "its position from 1, for `first_line = \"row\"` says that no line has names";
     Err(InvalidSetting::new(key.to_owned(), format!("{found:?}"), expected))

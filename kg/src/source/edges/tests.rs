@@ -28,8 +28,23 @@ fn parse(edges: &str, nodes: &[&str], options: Value) -> Result<(SourceReport, C
         edges: vec![reopened("kg.csv", edges)],
         nodes: nodes.iter().map(|text| reopened("nodes.csv", text)).collect(),
     };
+    told(&lists, &options)
+}
+
+/// As [`parse`], of files that are called as the options call them.
+fn parse_named(edges: &str, nodes: &str, options: Value) -> Result<(SourceReport, Canon), String> {
+    let options: Options = serde_json::from_value(options).map_err(|e| e.to_string())?;
+    options.check("mine").map_err(|e| e.to_string())?;
+    let lists = Lists {
+        edges: vec![reopened(&options.files[0].0, edges)],
+        nodes: options.nodes.iter().map(|of| reopened(&of.path.0, nodes)).collect(),
+    };
+    told(&lists, &options)
+}
+
+fn told(lists: &Lists<'_>, options: &Options) -> Result<(SourceReport, Canon), String> {
     let mut builder = Builder::new();
-    let report = read(&lists, "mine", &options, &mut builder).map_err(|e| e.to_string())?;
+    let report = read(lists, "mine", options, &mut builder).map_err(|e| e.to_string())?;
     Ok((report, merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
 }
 
@@ -191,6 +206,90 @@ fn inactive_edges_and_nodes_are_left_out_and_counted_or_refused_while_nobody_say
         ),
     ] {
         let error = parse(edges, &[nodes], options).unwrap_err();
+        assert!(error.contains(found), "{found}: {error}");
+    }
+}
+
+/// Edges and nodes as records.
+const EDGES: &str = "\u{feff}{\"s\": 5148, \"p\": \"treated_by\", \"o\": \"DB:1\", \"since\": 2001}\n\
+    \r\n\
+    {\"s\": \"7\", \"p\": \"treated_by\", \"o\": \"DB:1\", \"active\": true}\n\
+    {\"s\": \"8\", \"p\": \"treated_by\", \"o\": \"DB:1\"}\n";
+const NODES: &str = "{\"id\": 5148, \"names\": [\"fever\", \"pyrexia, high\"], \"kinds\": [\"Sign\", \"Disease\"]}\n\
+    {\"id\": \"7\", \"names\": \"dry\\tcough\", \"kinds\": null}\n\
+    {\"id\": \"8\", \"names\": \"old name\", \"active\": false}\n\
+    {\"id\": \"DB:1\", \"names\": \"Aspirin\"}\n";
+
+fn records() -> Value {
+    json!({"files": ["e.jsonl"], "subject": {"id": "s"}, "object": {"id": "o"}, "relation": {"column": "p"},
+           "namespaces": {"DB": "drugbank"},
+           "nodes": [{"path": "n.jsonl", "layout": {"inactive": "drop"}, "columns": {"id": "id", "name": "names", "type": "kinds"}}]})
+}
+
+fn with(pointer: &str, value: Value) -> Value {
+    let mut options = records();
+    *options.pointer_mut(pointer).unwrap() = value;
+    options
+}
+
+#[test]
+fn records_of_json_are_rows() {
+    let (report, canon) = parse_named(EDGES, NODES, records()).unwrap();
+    let expected = [
+        "mine:5148=fever treated by drugbank:DB:1=Aspirin",
+        "mine:7=dry cough treated by drugbank:DB:1=Aspirin",
+    ];
+    assert_eq!(
+        triples(&canon).iter().map(|of| of.replace("drugbank:1", "drugbank:DB:1")).collect::<Vec<_>>(),
+        expected
+    );
+    let graph = canon.graph().unwrap();
+    let fever = graph.entities().iter().find(|entity| entity.text == "fever").unwrap();
+    let kinds: Vec<&str> = fever.types.iter().map(|kind| kind.name.as_str()).collect();
+    assert_eq!(kinds, ["Disease", "Sign"]);
+    let rows = &report.funnel.triples;
+    assert_eq!((rows.read, rows.kept, rows.lines, rows.bytes), (4, 2, 4, EDGES.len() as u64));
+    assert_eq!((rows.dropped["blank_lines"], rows.dropped["obsolete"]), (1, 1), "{:?}", rows.dropped);
+    assert_eq!(rows.columns_not_used, ["since"]);
+    let nodes = report.funnel.supporting.iter().find(|of| of.file == "n.jsonl").unwrap();
+    assert_eq!((nodes.read, nodes.kept, nodes.dropped["inactive"]), (4, 3, 1));
+    // The same as one document.
+    let list = |lines: &str| -> Vec<Value> {
+        let lines = lines.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty());
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let whole = json!({"nodes": list(NODES), "edges": list(EDGES)}).to_string();
+    let mut options = with("/files/0", json!("g.json"));
+    options["nodes"][0]["path"] = json!("g.json");
+    let (_, other) = parse_named(&whole, &whole, options).unwrap();
+    assert_eq!(triples(&other), triples(&canon));
+}
+
+#[test]
+fn records_and_settings_of_json_that_cannot_be_are_refused() {
+    for (edges, found) in [
+        (EDGES.replace("\"7\"", "[\"7\", \"8\"]"), "e.jsonl: line 3 (id): found"),
+        (EDGES.replace("\"s\": \"8\", ", ""), "e.jsonl: line 4 (id): found \"\""),
+        (EDGES.replace("\"s\": \"8\"", "\"s\": {}"), "e.jsonl: line 4 (s): found an object"),
+        (EDGES.replace("{\"s\": \"8\"", "[{\"s\": \"8\""), "e.jsonl: line 4"),
+        (EDGES.replace("\"p\"", "\"q\""), "e.jsonl: line 1 (relation): found \"\""),
+        (EDGES.replace("\"active\": true", "\"active\": false"), "line 3"),
+        ("3\n".to_owned(), "the record is no object, expected {\"o\": ...}"),
+    ] {
+        let error = parse_named(&edges, NODES, records()).unwrap_err();
+        assert!(error.contains(found), "{found}: {error}");
+    }
+    let unnamed = NODES.replace("names", "label");
+    let error = parse_named(EDGES, &unnamed, records()).unwrap_err();
+    assert!(error.contains("n.jsonl: no record has the key \"names\""), "{error}");
+    for (options, found) in [
+        (with("/subject/id", json!(1)), "subject.id is 1, expected a key"),
+        (with("/relation/column", json!(2)), "relation.column is 2, expected a key"),
+        (with("/nodes/0/columns/name", json!(2)), "nodes.0.columns.name is 2"),
+        (with("/nodes/0/layout", json!({"separator": "tab"})), "nodes.0.layout is `separator`"),
+        (with("/nodes/0/layout", json!({"active": 2})), "nodes.0.layout.active is 2"),
+    ] {
+        let error = parse_named(EDGES, NODES, options).unwrap_err();
         assert!(error.contains(found), "{found}: {error}");
     }
 }

@@ -7,11 +7,11 @@ use base::funnel::{BLANK_LINES, Tally};
 use base::read::ReadError;
 
 use super::super::files::Input;
+use super::super::json_rows::{BETWEEN, Kind};
 use super::super::named::each_fitting;
 use super::super::same;
 use super::super::separated::{Column, NoRow, Records, Shape};
 use super::super::unfit::Unfit;
-use super::json::{BETWEEN, Kind};
 use super::{DEPRECATED, Obsolete, Options, Xref, count_unfit, is_flagged, node_key};
 use crate::table::builder::{DraftEntity, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, SemanticType, TermKind, TermOrigin};

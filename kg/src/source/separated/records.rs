@@ -168,6 +168,11 @@ impl<'f, R: BufRead> Records<'f, R> {
         Ok(records)
     }
 
+    /// What the file is called.
+    pub(in crate::source) fn file(&self) -> &'f Path {
+        self.file
+    }
+
     /// Lets rows have as many columns as they like.
     pub(in crate::source) fn any_width(&mut self) {
         self.any_width = true;

@@ -138,6 +138,12 @@ impl Names {
         }
     }
 
+    /// Retired concepts, each with the named one that is the same.
+    pub(super) fn mapped(&self) -> impl Iterator<Item = (Cui, Named)> {
+        let is_mapped = |slot: Slot| slot != DELETED && slot != AMBIGUOUS && slot.is_mapped();
+        self.slots.iter().filter(move |&(_, slot)| is_mapped(slot)).map(|(cui, slot)| (cui, slot.named()))
+    }
+
     /// Named concepts.
     pub(super) fn len(&self) -> usize {
         self.cuis.len()

@@ -45,6 +45,13 @@ pub(super) fn draft(spoken: &Spoken, names: &Names, used: &mut Used, builder: &m
     }
 }
 
+/// Says which retired concepts became one that is used.
+pub(super) fn retire(names: &Names, used: &Used, builder: &mut Builder) {
+    for (cui, named) in names.mapped().filter(|&(_, named)| used.get(named).is_some()) {
+        builder.retire(&format!("{PREFIX}{cui}"), &format!("{PREFIX}{}", names.cui(named)));
+    }
+}
+
 /// The entity of a named concept, worded as UMLS does.
 pub(super) fn entity(named: Named, names: &Names, used: &mut Used, builder: &mut Builder) -> DraftEntity {
     if let Some(entity) = used.get(named) {

@@ -225,6 +225,10 @@ fn retired_concepts_stand_for_those_that_are_the_same() {
     assert_eq!(canon.graph().unwrap().entities().len(), 2);
     let tally = funnel.supporting.iter().find(|tally| tally.file == "MRCUI.RRF").unwrap();
     assert_eq!(dropped(tally), ["deleted 1", "not_the_same 1"]);
+    let folder = tempfile::tempdir().unwrap();
+    canon.write(folder.path()).unwrap();
+    let became: Vec<_> = crate::table::read::retired(folder.path()).unwrap().into_iter().collect();
+    assert_eq!(became, [("umls:C0000005".to_owned(), "umls:C0000001".to_owned())]);
 }
 
 fn terms(files: &Files<'_>, options: &Options) -> Vec<(String, TermKind, Option<String>)> {

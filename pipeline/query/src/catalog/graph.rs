@@ -106,6 +106,18 @@ pub(super) const TABLES: &[Table] = &[
         ]),
     },
     Table {
+        name: "retired",
+        stage: "triples",
+        file: "retired.parquet",
+        row: "a key that its source gave up, in no triple, and what took its place",
+        rows: Parquet(&[
+            As("key", "key"),
+            As("means", "means"),
+            Name("entity", "entity", &[ENTITY]),
+            As("entity_id", "entity"),
+        ]),
+    },
+    Table {
         name: "funnel",
         stage: "triples",
         file: "funnel.json",

@@ -1,5 +1,7 @@
 //! Stages `masked_lm.part-0001` and the like, in front of `shards`: the texts of a task on text, encoded and cut, part by part.
 
+use std::path::Path;
+
 use serde_json::json;
 use tasks::shard::passages;
 use tasks::shard::passages::Kept;
@@ -10,6 +12,7 @@ use text::Labels;
 use super::Files;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Stage};
 use crate::stage::corpus::{Corpus, Cut, Told, part_name};
 use crate::stage::vocabulary::Source;
@@ -61,6 +64,14 @@ impl Origin {
         match self {
             Self::Texts(corpus) => corpus.inputs(),
             Self::Parts(_, names) => names.iter().map(Input::artifact).collect(),
+        }
+    }
+
+    /// What may be done with what is made of them; parts say it themselves.
+    pub(crate) fn licence(&self) -> Licence {
+        match self {
+            Self::Texts(corpus) => corpus.licence(),
+            Self::Parts(..) => Licence::None,
         }
     }
 
@@ -138,6 +149,10 @@ impl Stage for Encoding {
         self.corpus.describe(to);
     }
 
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        Ok(self.corpus.licence())
+    }
+
     fn inputs(&self) -> Vec<Input> {
         let mut inputs = self.corpus.inputs();
         inputs.extend(self.vocabulary.inputs());
@@ -155,7 +170,7 @@ impl Stage for Encoding {
         Ok(())
     }
 
-    fn inspect(&self, file: &std::path::Path) -> anyhow::Result<Vec<String>> {
+    fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
         crate::stage::triples::inspect_parquet(file)
     }
 }

@@ -1,4 +1,4 @@
-//! KGX as JSON lines (`nodes.jsonl`, `edges.jsonl`) or as one document (`{"nodes": [...], "edges": [...]}`): turned into rows of its tables while it is read.
+//! A graph as JSON lines (`nodes.jsonl`, `edges.jsonl`) or as one document (`{"nodes": [...], "edges": [...]}`): turned into rows of a table while it is read.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,9 +11,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::source::files::{Counted, Input, ending, json};
-
-/// What to do about a record that is none.
-const REMEDY: &str = "fix the record, or write the file anew with kgx";
 
 /// What a file's name says that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,14 +31,16 @@ impl Kind {
 }
 
 /// Which list of a graph is read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct List<'c> {
     /// Its key in a document.
     pub(super) key: &'static str,
     /// The columns of its table; of a pair the second stands in where the first is missing.
     pub(super) columns: &'c [(&'c str, Option<&'c str>)],
-    /// A key that one record at least must have.
-    pub(super) needed: Option<&'c str>,
+    /// Keys that one record at least must have.
+    pub(super) needed: Vec<&'c str>,
+    /// What to do about a record that is none.
+    pub(super) remedy: &'static str,
 }
 
 /// What stands between and behind the values of a list, since each may have any letter of a table's.
@@ -50,7 +49,7 @@ pub(super) const BETWEEN: char = '\u{1f}';
 /// Reads a file by `read`, which takes it for a table, and gives `tally` what the file has.
 pub(super) fn read<R: BufRead, T>(
     file: Input<R>,
-    list: List<'_>,
+    list: &List<'_>,
     read: impl FnOnce(Input<Box<dyn BufRead + '_>>) -> Result<T, ReadError>,
     tally: impl FnOnce(&mut T) -> &mut Tally,
 ) -> Result<T, ReadError> {
@@ -61,18 +60,18 @@ pub(super) fn read<R: BufRead, T>(
     }
     let mut counted = Counted::new(reader);
     let records = match kind {
-        Kind::Document => Records::List(document(&mut counted, &label, list.key)?.into_iter()),
+        Kind::Document => Records::List(document(&mut counted, &label, list)?.into_iter()),
         Kind::Lines | Kind::Table => Records::Lines(Lines::new(BufReader::new(&mut counted), &label)),
     };
     let mut turned = Turned {
         records,
+        needed: list.needed.iter().copied().collect(),
         list,
         label: &label,
         number: 0,
         text: header(list).into_bytes(),
         at: 0,
         unused: BTreeSet::new(),
-        needed: list.needed,
         error: None,
     };
     let result = read(Input::new(Box::new(BufReader::new(&mut turned)), label.clone()));
@@ -82,7 +81,7 @@ pub(super) fn read<R: BufRead, T>(
         (None, Err(error)) => return Err(placed(&error, &label, kind, list.key)),
         (None, Ok(done)) => done,
     };
-    if let (Some(key), 1..) = (needed, number) {
+    if let (Some(key), 1..) = (needed.first(), number) {
         let found = format!("no record has the key {key:?}");
         return Err(ReadError::new(&label, found, "one at least", "fix the config, which asks for it"));
     }
@@ -111,18 +110,19 @@ struct Document {
 }
 
 /// A list of a document.
-fn document(reader: impl Read, label: &Path, key: &str) -> Result<Vec<Map<String, Value>>, ReadError> {
-    let mut all: Document = json(reader, label, "a graph as JSON", REMEDY)?;
+fn document(reader: impl Read, label: &Path, list: &List<'_>) -> Result<Vec<Map<String, Value>>, ReadError> {
+    let key = list.key;
+    let mut all: Document = json(reader, label, "a graph as JSON", list.remedy)?;
     match if key == "nodes" { all.nodes.take() } else { all.edges.take() } {
         Some(list) => Ok(list),
         None => {
             let expected = "a document {\"nodes\": [...], \"edges\": [...]}";
-            Err(ReadError::new(label, format!("the document has no list {key:?}"), expected, REMEDY))
+            Err(ReadError::new(label, format!("the document has no list {key:?}"), expected, list.remedy))
         }
     }
 }
 
-fn header(list: List<'_>) -> String {
+fn header(list: &List<'_>) -> String {
     let names: Vec<&str> = list.columns.iter().map(|(name, _)| *name).collect();
     names.join("\t") + "\n"
 }
@@ -136,7 +136,7 @@ enum Records<'f, R> {
 /// Records as rows of a table.
 struct Turned<'f, R> {
     records: Records<'f, R>,
-    list: List<'f>,
+    list: &'f List<'f>,
     label: &'f Path,
     /// Records so far, blank lines included.
     number: u64,
@@ -144,8 +144,8 @@ struct Turned<'f, R> {
     text: Vec<u8>,
     at: usize,
     unused: BTreeSet<String>,
-    /// The key that is still to be met.
-    needed: Option<&'f str>,
+    /// The keys that are still to be met.
+    needed: BTreeSet<&'f str>,
     error: Option<ReadError>,
 }
 
@@ -166,7 +166,7 @@ impl<R: BufRead> Turned<'_, R> {
                         let parsed = serde_json::from_str(text);
                         Some(parsed.map_err(|error| {
                             let found = error.to_string();
-                            ReadError::new(line.place(None), found, "a record as JSON", REMEDY)
+                            ReadError::new(line.place(None), found, "a record as JSON", self.list.remedy)
                         })?)
                     }
                 }
@@ -177,7 +177,11 @@ impl<R: BufRead> Turned<'_, R> {
         let row = match value {
             Value::Object(record) => self.row(&record)?,
             Value::Null => String::new(),
-            _ => return Err(self.wrong("", "the record is no object", "{\"id\": ...}")),
+            _ => {
+                let List { needed, columns, .. } = self.list;
+                let first = needed.first().or_else(|| columns.first().map(|(name, _)| name)).unwrap_or(&"id");
+                return Err(self.wrong("", "the record is no object", &format!("{{{first:?}: ...}}")));
+            }
         };
         self.text.clear();
         self.text.extend_from_slice(row.as_bytes());
@@ -190,7 +194,7 @@ impl<R: BufRead> Turned<'_, R> {
         let unit = if matches!(self.records, Records::Lines(_)) { "line" } else { self.list.key };
         let field = if field.is_empty() { String::new() } else { format!(" ({field})") };
         let at = format!("{}: {unit} {}{field}", self.label.display(), self.number);
-        ReadError::new(at, found, expected, REMEDY)
+        ReadError::new(at, found, expected, self.list.remedy)
     }
 
     fn row(&mut self, record: &Map<String, Value>) -> Result<String, ReadError> {
@@ -200,9 +204,10 @@ impl<R: BufRead> Turned<'_, R> {
             record.keys().filter(|key| !read(key) && !self.unused.contains(*key)).cloned().collect();
         self.unused.extend(unused);
         let mut fields = Vec::with_capacity(self.list.columns.len());
-        for (name, other) in self.list.columns {
-            if self.needed.is_some_and(|needed| needed == *name && record.contains_key(needed)) {
-                self.needed = None;
+        let list = self.list;
+        for (name, other) in list.columns {
+            if !self.needed.is_empty() && record.contains_key(*name) {
+                self.needed.remove(name);
             }
             let first = record.get(*name).filter(|value| !value.is_null());
             let value = first.or_else(|| record.get((*other)?));
