@@ -231,8 +231,6 @@ NUMBER = 4
 BEST, ENTRIES = 128 * 16, 200 * 8
 #: From the code: pairs in memory take 16 bytes and a quarter of the limit, then become a run; so many runs can be open before all are merged into one.
 RUN_SHARE, RUNS = 16 * 4, 47
-#: Rows of a triple's four tasks: one each of subject, object and relation, two of triplet.
-ROWS = 5
 
 
 @dataclass
@@ -398,7 +396,6 @@ def texts():
 
 def graph():
     umls = {"row": "engraft", "MRREL rows": "20 M"}
-    triples = bench.said(KG, r"([\d,]+) triples\)")
     rrf = bench.said(KG, r"([\d.]+) GB") * 1e9
     seconds = bench.rate(KG, "processor seconds", **umls)
     shards = bench.rate(STREAMS, "rows/s", row="`engraft run shards --jobs 2`") / 2
@@ -407,7 +404,7 @@ def graph():
     tasks = ["subject", "object", "relation", "triplet"]
     rows_of = [bench.rate(STREAMS, "rows", task=task) for task in tasks]
     reading = sum(rows_of) / sum(rows / bench.rate(STREAMS, "engraft", task=task) for rows, task in zip(rows_of, tasks))
-    names, made = MEASURED["names"], MEASURED["shards"]
+    names, made, cut = MEASURED["names"], MEASURED["shards"], MEASURED["split"]
     split_bytes = of_stage("`split`", "written, MB") * 1e6 / of_stage("`split`", "input")
     split, peak = of_stage("`split`"), of_stage("`split`", "peak MiB") * MIB / of_stage("`split`", "input")
     training = bench.rate(MODEL, "tokens/s", **{"two threads": "32 rows of 6 to 64 tokens"}) / 2
@@ -415,12 +412,11 @@ def graph():
     rows = [
         ["20 M relations of UMLS", "`triples`", size(rrf), f"{size(rrf / seconds)}/s", hours(seconds), f"{bench.rate(KG, 'peak MiB', **umls):,.0f} MiB",
          size(MEASURED["triples"].written), "one machine"],
-        ["", "`split`", f"{many(triples)} triples", f"{many(split)}/s", hours(triples / split), size(triples * peak), size(triples * split_bytes), "one machine"],
+        ["", "`split`", f"{many(cut.input)} triples", f"{many(cut.rate)}/s", hours(cut.seconds), f"{cut.peak_mib:,} MiB", size(cut.written), "one machine"],
         ["", "`vocabulary`, on names", size(names.input), f"{size(names.rate)}/s", hours(names.seconds), f"{names.peak_mib:,} MiB", size(names.written), "one machine"],
-        ["", "`shards`", f"{many(triples * ROWS)} rows", f"{many(shards)}/s", hours(triples * ROWS / shards), f"{made.peak_mib:,} MiB",
-         size(triples * ROWS * made.bytes), "one machine"],
-        ["20 M triples, were none dropped", "`split`", "20 M triples", f"{many(split)}/s", hours(20e6 / split), size(20e6 * peak), size(20e6 * split_bytes), "one machine"],
-        ["10^9 samples of four tasks", "`shards`", "1 G rows", f"{many(shards)}/s", hours(billion / shards), "", size([billion * row_bytes, billion * made.bytes]), "one machine"],
+        ["", "`shards`", f"{many(made.input)} rows", f"{many(made.rate)}/s", hours(made.seconds), f"{made.peak_mib:,} MiB", size(made.written), "one machine"],
+        ["20 M triples, were none dropped", "`split`", "20 M triples", f"{many(cut.rate)} to {many(split)}/s", hours([20e6 / split, 20e6 / cut.rate]), size(20e6 * peak), size(20e6 * split_bytes), "one machine"],
+        ["10^9 samples of four tasks", "`shards`", "1 G rows", f"{many(made.rate)} to {many(shards)}/s", hours([billion / shards, billion / made.rate]), "", size([billion * row_bytes, billion * made.bytes]), "one machine"],
         ["", "read once", "1 G rows", f"{many(reading)}/s", hours(billion / reading), "", "", "where it trains"],
         ["", "trained on once (MiniLM, f32)", f"{many(billion * tokens)} tokens", f"{many(training)}/s", hours(billion * tokens / training), "", "", "ranks"],
     ]
@@ -439,7 +435,7 @@ def apart():
         ["`vocabulary`", "all of PubMed Central's text", hours(PMC.bytes / of_stage("`vocabulary`")), ""],
         ["`triples`", "20 M relations", hours(bench.rate(KG, "processor seconds", row="engraft", **{"MRREL rows": "20 M"})),
          f"{bench.rate(KG, 'peak MiB', row='engraft', **{'MRREL rows': '20 M'}):,.0f} MiB"],
-        ["`split`", "20 M triples", hours(20e6 / of_stage("`split`")), size(20e6 * of_stage("`split`", "peak MiB") * MIB / of_stage("`split`", "input"))],
+        ["`split`", "20 M triples", hours([20e6 / of_stage("`split`"), 20e6 / MEASURED["split"].rate]), size(20e6 * of_stage("`split`", "peak MiB") * MIB / of_stage("`split`", "input"))],
     ]
     uncut = [(one.words / of_stage("`counts`") + one.pairs[1] / of_stage("`pmi`") * CORES + one.samples / MAP_RATE) / CORES for one in (PUBMED, PMC)]
     return (table(["stage", "of", "core-hours", "memory"], rows, left=(0, 1))
@@ -453,10 +449,10 @@ def ways():
     for text, of in PARTED.items():
         (whole, parts), both = of.seconds, of.seconds[1] + of.joined
         rows.append([
-            text, f"{whole:.3g}", f"{parts:.3g}", f"{of.joined:.3g}", f"{both / parts:.2f}", f"{both / whole:.2f}",
+            text, f"{whole:.3g}", f"{parts:.3g}", f"{of.joined:.3g}", f"{of.joined / whole:.2f}", f"{both / parts:.2f}", f"{both / whole:.2f}",
             *(f"{many(one)} and {many(other)}" for one, other in (of.words, of.pairs)), f"{of.written[0] / 1e6:,.0f} and {of.written[1] / 1e6:,.0f}",
         ])
-    return table(["text", "whole, s", "64 parts, s", "joined, s", "parts and join, of the parts alone", "of the whole", "distinct words: whole, parts", "pairs: whole, parts",
+    return table(["text", "whole, s", "64 parts, s", "joined, s", "joined, of the whole", "parts and join, of the parts alone", "of the whole", "distinct words: whole, parts", "pairs: whole, parts",
                   "written, MB: whole, parts"], rows)
 
 

@@ -106,13 +106,18 @@ impl Objects for Shared {
     }
 
     fn list(&self, prefix: &str) -> anyhow::Result<Vec<Object>> {
-        let listed = self.said(prefix, self.0.list(prefix))?.into_iter();
-        Ok(listed
-            .map(|found| Object { key: found.key, bytes: found.bytes, modified: found.modified })
-            .collect())
+        Ok(self.said(prefix, self.0.list(prefix))?.into_iter().map(object).collect())
+    }
+
+    fn unfinished(&self, prefix: &str) -> anyhow::Result<Vec<Object>> {
+        Ok(self.said(prefix, self.0.unfinished(prefix))?.into_iter().map(object).collect())
     }
 
     fn remove(&self, key: &str) -> anyhow::Result<()> {
         self.said(key, self.0.remove(key))
     }
+}
+
+fn object(found: store::depot::Listed) -> Object {
+    Object { key: found.key, bytes: found.bytes, modified: found.modified }
 }

@@ -16,6 +16,9 @@ use crate::store::Store;
 /// How much of a file is copied at once.
 const CHUNK: usize = 1 << 20;
 
+/// How the names of files begin that are being written.
+const UNFINISHED: &str = ".tmp";
+
 /// Takes the bytes of an object as they come.
 pub type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
 
@@ -158,11 +161,25 @@ impl Depot {
         let mut listed = match self.root.child(prefix) {
             Location::Local(path) => {
                 let mut listed = Vec::new();
-                walk(&path, prefix, &mut listed)?;
+                walk(&path, prefix, Files::Objects, &mut listed)?;
                 listed
             }
             Location::Remote(address) => self.store.remote()?.list(&address, prefix)?,
         };
+        listed.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(listed)
+    }
+
+    /// Files below `prefix` that are being written, or were when their writers were killed, sorted; [`Depot::remove`] takes their keys. A bucket has none: its own
+    /// rules say how long the parts of an upload stay that was never completed.
+    ///
+    /// # Errors
+    /// When they cannot be listed.
+    pub fn unfinished(&self, prefix: &str) -> Result<Vec<Listed>, Error> {
+        let mut listed = Vec::new();
+        if let Location::Local(path) = self.root.child(prefix) {
+            walk(&path, prefix, Files::Unfinished, &mut listed)?;
+        }
         listed.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(listed)
     }
@@ -214,7 +231,16 @@ fn made(path: &Path) -> Result<tempfile::NamedTempFile, Error> {
     made.map_err(Error::local(path))
 }
 
-fn walk(path: &Path, prefix: &str, listed: &mut Vec<Listed>) -> Result<(), Error> {
+/// Which files of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Files {
+    /// Whole ones.
+    Objects,
+    /// Those that were not given their names yet.
+    Unfinished,
+}
+
+fn walk(path: &Path, prefix: &str, files: Files, listed: &mut Vec<Listed>) -> Result<(), Error> {
     let entries = match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(Error::local(path))?,
@@ -223,15 +249,11 @@ fn walk(path: &Path, prefix: &str, listed: &mut Vec<Listed>) -> Result<(), Error
         let entry = entry.map_err(Error::local(path))?;
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         let key = format!("{prefix}/{name}");
-        // What is being written, or was when its writer was killed, is no object.
-        if name.starts_with(".tmp") {
-            continue;
-        }
         // One that another machine has removed meanwhile is not there.
         let Ok(data) = entry.metadata() else { continue };
         if data.is_dir() {
-            walk(&path, &key, listed)?;
-        } else {
+            walk(&path, &key, files, listed)?;
+        } else if name.starts_with(UNFINISHED) == (files == Files::Unfinished) {
             let since = data.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
             let modified = since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
             listed.push(Listed { key, bytes: data.len(), modified });

@@ -336,7 +336,14 @@ fn gc_of_a_depot_shows_before_it_removes_and_leaves_the_folder_here_alone() {
             .set_modified(std::time::UNIX_EPOCH)
             .unwrap();
     }
-    gc(&["--grace", "0"]);
+    // What a killed writer has left, and what is being written.
+    let [left, under_way] =
+        [".tmpAbCdEf", ".tmpGhIjKl"].map(|name| Path::new(depot).join("blobs").join(name));
+    fs::File::create(&left).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    fs::File::create(&under_way).unwrap();
+    gc(&["--grace", "1"]);
+    assert!(!left.exists() && under_way.exists());
+    fs::remove_file(under_way).unwrap();
     is_whole(Path::new(depot));
     assert_same(&before, &below(&out.join(".kept")), "kept here");
     let ran = at(&["run", "world"], &folder.path().join("2"), depot).set("world.seed=2").output();

@@ -265,6 +265,12 @@ fn a_part_reads_its_own_files_from_a_server_and_no_others() {
     assert_eq!(fetched(), [0, 0, sizes[2], 0]);
     run("counts", "all").ok();
     assert_eq!(fetched(), sizes, "the whole, with a cache of its own, reads each once");
+    let read = format!(
+        "shards.masked_lm.files={{ paths = {urls:?}, format.text = \"paragraph\", parts.bytes = \"1kB\" }}"
+    );
+    let passages = Engraft::small(&["run", "masked_lm.part-0002"], &corpus.at("passages"));
+    passages.set(&read).arg("--cache").arg(corpus.at("passages-cache")).ok();
+    assert_eq!(fetched(), [0, sizes[1], 0, 0], "passages of a part");
 }
 
 #[test]

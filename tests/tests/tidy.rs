@@ -211,6 +211,28 @@ fn nothing_unfinished_and_no_bans_worked_around() {
     report(&complaints);
 }
 
+/// Crates whose numbers are in artifacts, and are the same on every machine.
+const EXACT: [&str; 5] = ["base/src/", "kg/src/", "tasks/", "python/src/", "pipeline/world/"];
+
+#[test]
+fn no_artifact_has_a_number_of_the_systems_mathematics() {
+    let calls =
+        [".ln(", ".log2(", ".log10(", ".exp(", ".powf(", ".sin(", ".cos(", ".tan(", ".tanh(", ".cbrt("];
+    let mut complaints = Vec::new();
+    let of_artifacts = |path: &str| EXACT.iter().any(|crates| path.starts_with(crates));
+    for (path, text) in sources().into_iter().filter(|(path, _)| of_artifacts(path)) {
+        for (number, line) in before_tests(&text).lines().enumerate() {
+            for call in calls.iter().filter(|call| line.contains(**call)) {
+                complaints.push(format!(
+                    "{path}:{}: `{call}` is the C library's, whose last digits differ from version to version: take that of base::exact",
+                    number + 1
+                ));
+            }
+        }
+    }
+    report(&complaints);
+}
+
 #[test]
 fn every_on_disk_format_has_its_table_in_the_docs() {
     let formats = fs::read_to_string(root().join("docs/formats.md")).unwrap();

@@ -19,8 +19,9 @@ Examples:
 
 /// Compares the tables in two folders, prints the report, and writes the list of moved entities into `list`, if it is given.
 pub(super) fn diff(old: &Path, new: &Path, list: Option<&Path>, format: Format) -> anyhow::Result<Exit> {
-    let retired = kg::table::read::retired(new)?;
-    let (old, new) = (Graph::read(old)?, Graph::read(new)?);
+    let (old, folder) = (Graph::read(old)?, new);
+    let new = Graph::read(folder)?;
+    let retired = kg::table::read::retired(folder)?;
     let found = kg::diff::diff(&old, &new, |key| retired.get(key).cloned());
     if let Some(folder) = list {
         std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make it", folder.display()))?;

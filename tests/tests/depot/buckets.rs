@@ -43,6 +43,19 @@ fn depot_at(url: &str, variables: &Variables, cache: &Path) -> Depot {
 }
 
 #[test]
+fn a_bucket_that_ignores_conditions_is_found_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start().unwrap();
+    server.ignore_conditions();
+    let variables = s3_at(&server.url(""));
+    let refused =
+        with(at(&["run", "world"], &folder.path().join("out"), "s3://bucket/depot"), &variables).output();
+    assert!(refused.code() == Some(2) && refused.text().contains("If-None-Match"), "{}", refused.text());
+    assert!(!folder.path().join("out/world").exists());
+    assert_eq!(server.paths("/bucket/depot/lines/"), [""; 0]);
+}
+
+#[test]
 fn eight_processes_that_race_in_a_bucket_leave_one_line_and_the_same_artifact() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start().unwrap();

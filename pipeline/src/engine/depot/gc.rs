@@ -14,9 +14,9 @@ use crate::engine::ledger::Line;
 pub(crate) struct Going {
     /// Lines: the stage, when it was made in milliseconds since the Unix epoch, and the key.
     pub lines: Vec<Gone>,
-    /// Keys of blobs, with their lengths.
+    /// Keys of blobs and of what was never written whole, with their lengths.
     pub blobs: Vec<(String, u64)>,
-    /// Blobs that no line names and that stay because they are new.
+    /// Such that stay because they are new.
     pub young: usize,
 }
 
@@ -76,7 +76,11 @@ impl Depot {
                 named.extend(new.into_keys());
             }
         }
-        for object in blobs.into_iter().filter(|object| !named.contains(&object.key)) {
+        let unnamed = blobs.into_iter().filter(|object| !named.contains(&object.key));
+        // What a killed writer has left.
+        let unfinished = [BLOBS, LINES].map(|prefix| self.objects.unfinished(prefix));
+        let unfinished = unfinished.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+        for object in unnamed.chain(unfinished.into_iter().flatten()) {
             if object.modified < until {
                 going.blobs.push((object.key, object.bytes));
             } else {

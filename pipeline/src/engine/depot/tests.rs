@@ -107,6 +107,10 @@ impl Objects for Memory {
             .collect())
     }
 
+    fn unfinished(&self, _: &str) -> anyhow::Result<Vec<Object>> {
+        Ok(Vec::new())
+    }
+
     fn remove(&self, key: &str) -> anyhow::Result<()> {
         if let Some(left) = self.removals.lock().unwrap().as_mut() {
             *left = left.checked_sub(1).ok_or_else(|| anyhow::anyhow!("{key} stays"))?;
