@@ -249,6 +249,13 @@ def shards_of_a_server_are_the_same():
                 assert plain(next(far)) == plain(next(near))
             assert far.state_dict() == near.state_dict()
             assert any(path.endswith(".parquet") for path in asked)
+            # Fresh negatives, too, of the graph that lies here; the second epoch has others.
+            how = HOW | {"negatives": "fresh", "graph": out, "cache": cache}
+            far, near = engraft.Stream(f"http://127.0.0.1:{server.server_port}/shards", **how), stream(negatives="fresh", graph=out)
+            for epoch in (0, 1):
+                far.seek(epoch), near.seek(epoch)
+                assert plain(next(far)) == plain(next(near)), epoch
+            refused(ValueError, ["graph=None"], lambda: engraft.Stream(f"http://127.0.0.1:{server.server_port}/shards", **(how | {"graph": None})))
             refused(OSError, ["nowhere", "404"], lambda: engraft.Stream(f"http://127.0.0.1:{server.server_port}/nowhere", **how))
     finally:
         server.shutdown()

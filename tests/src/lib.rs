@@ -137,6 +137,20 @@ impl Engraft {
         }
     }
 
+    /// The same, started by another program, whose last arguments are this one's.
+    #[must_use]
+    pub fn under(self, program: &std::ffi::OsStr, arguments: &[&Path]) -> Self {
+        let mut command = Command::new(program);
+        command.args(arguments).arg(self.0.get_program()).args(self.0.get_args());
+        for (name, value) in self.0.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Self(command)
+    }
+
     /// Dying by SIGKILL at `point`, as `STAGE:POINT`.
     #[must_use]
     pub fn kill_at(mut self, point: &str) -> Self {

@@ -11,6 +11,7 @@ mod bad_input;
 mod bi_encoder;
 mod depot;
 mod downstream;
+mod exchange;
 mod export;
 mod fetch;
 mod glue;
