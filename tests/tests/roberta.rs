@@ -106,6 +106,45 @@ fn fills(folder: &Path, case: &Value) {
     assert!(found[0].iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-3), "{found:?}");
 }
 
+/// Names are aligned and linked by a RoBERTa, too, and sentence-transformers computes its vectors.
+fn synonyms_are_aligned_and_linked(torch: &OsStr, root: &Path, config: &Path, asked: &Path) {
+    let graph = kg::table::Graph::read(&root.join("out/triples")).unwrap();
+    let known = graph.entities().iter().find_map(|entity| entity.key.strip_prefix("umls:")).unwrap();
+    let text = format!("1|t|fever\n1|a|\n1\t0\t5\tfever\tDisease\t{known}\n\n");
+    write_whole(&root.join("texts.PubTator.txt"), text.as_bytes()).unwrap();
+    let text = format!(
+        "version = 5\nextends = {config:?}\nalign = {{ max_steps = 3, batch = 8, pooling = \"mean\" }}\n[link]\nof = [\"encoder\", \"align\"]\n\
+         [[link.sets]]\nnamespace = \"umls\"\ntexts = {{ name = \"set\", paths = [{:?}], format = {{ pubtator = {{ between = \"space\" }} }} }}\n",
+        root.join("texts.PubTator.txt")
+    );
+    let own = root.join("align.toml");
+    write_whole(&own, text.as_bytes()).unwrap();
+    let out = root.join("aligned");
+    Engraft::plain(&["run", "link"], &out).arg("--config").arg(&own).ok();
+    let scores = json(out.join("link/link.json"));
+    for model in ["encoder", "align"] {
+        assert!(scores["sets"]["set"][model]["accuracy_1"]["value"].as_f64().is_some(), "{scores}");
+    }
+    let (model, exported) = (out.join("align/model"), root.join("exported"));
+    let verb = [
+        "export",
+        model.to_str().unwrap(),
+        "--to",
+        "sentence-transformers",
+        "--into",
+        exported.to_str().unwrap(),
+    ];
+    Engraft::plain(&verb, root).ok();
+    let said = root.join("said.jsonl");
+    let verb = ["encode", model.to_str().unwrap(), asked.to_str().unwrap(), "--pooling", "mean"];
+    write_whole(&said, Engraft::plain(&verb, root).ok().as_bytes()).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/exported.py");
+    let mut command = Command::new(torch);
+    command.arg(script).arg(asked).arg("sentence-transformers").arg(exported).arg(said);
+    let output = command.env("HF_HUB_OFFLINE", "1").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn a_published_roberta_is_read_trained_and_given_back() {
     let Some(torch) = engraft_tests::python::interpreter("ENGRAFT_TORCH") else { return };
@@ -149,6 +188,7 @@ fn a_published_roberta_is_read_trained_and_given_back() {
         write_whole(&root.join("said.json"), said.to_string().as_bytes()).unwrap();
         python(&torch, &[Path::new("check"), &model, &root.join("said.json")]);
     }
+    synonyms_are_aligned_and_linked(&torch, root, &config, &asked);
     let steps = json_lines(out.join("finetune-kam-entailed-1/metrics.jsonl"));
     assert!(steps.iter().all(|step| step["loss"].as_f64().is_some_and(f64::is_finite)), "{steps:?}");
     // The same vocabulary in one file is the same to whoever asks.
