@@ -4,10 +4,44 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use base::whole::write_whole;
-use engraft_tests::python::interpreter;
+use engraft_tests::python::{interpreter, python_package};
 use engraft_tests::{Engraft, json, skipped};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
+
+/// A disease that four ontologies and terminologies list by their own ids, each in a graph of its own.
+const TERM: &str = "[Term]\nid: DOID:1\nname: disease\n\n[Term]\nid: DOID:2\nname: gout\nxref: UMLS_CUI:C0018099\nxref: MESH:D006073\n\
+    xref: SNOMEDCT_US_2023_03_01:90560007\nxref: OMIM:138900\nis_a: DOID:1\n";
+
+#[test]
+fn an_entity_of_five_namespaces_is_one_and_keeps_all_its_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| write_whole(&folder.path().join(name), text.as_bytes()).unwrap();
+    put("doid.obo", &format!("format-version: 1.2\nontology: doid\n\n{TERM}"));
+    let ids = ["UMLS:C0018099", "MESH:D006073", "SNOMEDCT:90560007", "OMIM:138900"];
+    let mut config = "version = 5\n[sources.obo]\npath = \"doid.obo\"\n".to_owned();
+    for (number, id) in ids.into_iter().enumerate() {
+        put(
+            &format!("n{number}.tsv"),
+            &format!(
+                "id\tname\tcategory\n{id}\tGout {number}\tbiolink:Disease\nX:{number}\tThing {number}\t\n"
+            ),
+        );
+        put(
+            &format!("e{number}.tsv"),
+            &format!("subject\tpredicate\tobject\n{id}\tbiolink:related_to\tX:{number}\n"),
+        );
+        config += &format!("[sources.kgx.k{number}]\nnodes = \"n{number}.tsv\"\nedges = \"e{number}.tsv\"\n");
+    }
+    put("config.toml", &config);
+    let out = folder.path().join("out");
+    Engraft::own(&["run", "triples"], &folder.path().join("config.toml"), &out).ok();
+    let graph = kg::table::Graph::read(&out.join("triples")).unwrap();
+    assert_eq!((graph.entities().len(), graph.triples().len()), (6, 5));
+    let gout = graph.entities().iter().find(|entity| entity.key == "umls:C0018099").unwrap();
+    assert_eq!(gout.same_as, ["doid:2", "mesh:D006073", "omim:138900", "snomed:90560007"]);
+    assert_eq!(gout.origins, ["k0", "k1", "k2", "k3", "obo"]);
+}
 
 /// Published files, and the names by which they are fetched.
 const PUBLISHED: [(&str, &str); 5] = [
@@ -39,13 +73,21 @@ fn rows(file: &Path) -> i64 {
 fn every_source_gives_what_is_counted_apart_from_it() {
     let Some(python) = interpreter("ENGRAFT_PYTHON") else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(python);
+    let mut command = Command::new(&python);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/sources.py");
     command.arg(script).arg(folder.path().join("data"));
     command.args(published());
     let ran = command.output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let said = String::from_utf8(ran.stdout).unwrap();
+    // The package of Python reads each as the binary does.
+    let counted = folder.path().join("counted.jsonl");
+    write_whole(&counted, said.as_bytes()).unwrap();
+    let mut command = Command::new(&python);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("python/kernel_sources.py"));
+    command.arg(folder.path().join("data")).arg(&counted);
+    let ran = command.env("PYTHONPATH", python_package(&folder.path().join("package"))).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     // What it has written, and what it counts there: triples, their ends, and rows by the reason for which they are dropped.
     let all: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(all.len() > 12, "{said}");
