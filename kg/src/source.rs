@@ -47,6 +47,7 @@ pub use self::active::Inactive;
 use self::files::{Files, Slot};
 pub use self::funnel::{Funnel, Report};
 use self::naming::Naming;
+use crate::canon;
 use crate::table::Builder;
 
 /// Something to read a graph from.
@@ -94,6 +95,21 @@ impl SourceReport {
     fn note(&mut self, name: &str, note: Value) {
         self.notes.insert(name.to_owned(), note);
     }
+}
+
+/// The canonical graph of what sources have put into `builder` and reported, without what has no name if the policy says so.
+///
+/// # Errors
+/// As [`canon::merge`].
+pub fn merge(
+    mut builder: Builder,
+    policy: &canon::Policy,
+    reports: &[SourceReport],
+) -> Result<canon::Canon, canon::Error> {
+    if policy.unnamed == canon::Unnamed::Drop {
+        reports.iter().filter_map(|of| of.naming.as_ref()).for_each(|naming| naming.leave_out(&mut builder));
+    }
+    canon::merge(builder, policy)
 }
 
 /// A source of a config.

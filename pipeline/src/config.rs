@@ -193,7 +193,9 @@ pub(crate) fn load(file: Option<&Path>, sets: &[String]) -> anyhow::Result<Confi
         None => {
             let mut layers = layer::all("the embedded default", DEFAULT, None)?;
             if !in_place_of_world(sets)?.is_empty() {
-                layers.iter_mut().for_each(|layer| drop(layer.table.remove("sources")));
+                for layer in &mut layers {
+                    without_world(&mut layer.table, &named_sources(sets)?);
+                }
             }
             of_layers(layers, sets)
         }
@@ -207,17 +209,32 @@ pub(crate) fn load(file: Option<&Path>, sets: &[String]) -> anyhow::Result<Confi
 /// When a set is none.
 pub(crate) fn in_place_of_world(sets: &[String]) -> anyhow::Result<BTreeSet<String>> {
     let world: toml::Table = DEFAULT.parse()?;
-    let known = |source: &str| world["sources"].get(source).is_some();
-    let mut others = BTreeSet::new();
+    let mut others = named_sources(sets)?;
+    others.retain(|source| world["sources"].get(source).is_none());
+    Ok(others)
+}
+
+/// The sources that `sets` name.
+fn named_sources(sets: &[String]) -> anyhow::Result<BTreeSet<String>> {
+    let mut named = BTreeSet::new();
     for set in sets {
         let wrong = |problem: String| anyhow::anyhow!("--set {}: {problem}", set::shown(set));
-        if let ["sources", source, ..] = set::split(set).map_err(wrong)?.0[..]
-            && !known(source)
-        {
-            others.insert(source.to_owned());
+        if let ["sources", source, ..] = set::split(set).map_err(wrong)?.0[..] {
+            named.insert(source.to_owned());
         }
     }
-    Ok(others)
+    Ok(named)
+}
+
+/// Takes the world's sources out of the embedded default, but for those that are named, and its texts out of what the vocabulary is learnt from.
+fn without_world(table: &mut toml::Table, named: &BTreeSet<String>) {
+    if let Some(toml::Value::Table(sources)) = table.get_mut("sources") {
+        sources.retain(|source, _| named.contains(source));
+    }
+    let train = table.get_mut("vocabulary").and_then(|vocabulary| vocabulary.get_mut("train"));
+    if let Some(toml::Value::Table(train)) = train {
+        train.remove("text");
+    }
 }
 
 /// As [`load`], of a text; `folder` is where the paths of what it extends count from.

@@ -25,7 +25,7 @@ pub(crate) struct Config {
     /// Source: ours: who may write says so by credentials.
     #[serde(default)]
     pub read_only: bool,
-    /// The highest licence level, 0 to 9, of what is put into the depot: artifacts of sources with a higher `level`, of benchmarks that are `restricted`, and whatever is made of these, stay
+    /// The highest licence level, 0 to 9, of what is put into the depot: artifacts of sources with a higher `level`, of benchmarks and texts that are `restricted`, and whatever is made of these, stay
     /// here. A source without `level`, and any other file, counts as free. Left out, all is put there. Shapes no artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_level: Option<u8>,
@@ -109,8 +109,8 @@ impl Objects for Shared {
         Ok(self.said(prefix, self.0.list(prefix))?.into_iter().map(object).collect())
     }
 
-    fn unfinished(&self, prefix: &str) -> anyhow::Result<Vec<Object>> {
-        Ok(self.said(prefix, self.0.unfinished(prefix))?.into_iter().map(object).collect())
+    fn unfinished(&self) -> anyhow::Result<Vec<Object>> {
+        Ok(self.said("", self.0.unfinished())?.into_iter().map(object).collect())
     }
 
     fn remove(&self, key: &str) -> anyhow::Result<()> {

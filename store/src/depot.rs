@@ -170,15 +170,15 @@ impl Depot {
         Ok(listed)
     }
 
-    /// Files below `prefix` that are being written, or were when their writers were killed, sorted; [`Depot::remove`] takes their keys. A bucket has none: its own
+    /// Files that are being written, or were when their writers were killed, sorted; [`Depot::remove`] takes their keys. A bucket has none: its own
     /// rules say how long the parts of an upload stay that was never completed.
     ///
     /// # Errors
     /// When they cannot be listed.
-    pub fn unfinished(&self, prefix: &str) -> Result<Vec<Listed>, Error> {
+    pub fn unfinished(&self) -> Result<Vec<Listed>, Error> {
         let mut listed = Vec::new();
-        if let Location::Local(path) = self.root.child(prefix) {
-            walk(&path, prefix, Files::Unfinished, &mut listed)?;
+        if let Location::Local(path) = &self.root {
+            walk(path, "", Files::Unfinished, &mut listed)?;
         }
         listed.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(listed)
@@ -248,7 +248,7 @@ fn walk(path: &Path, prefix: &str, files: Files, listed: &mut Vec<Listed>) -> Re
     for entry in entries {
         let entry = entry.map_err(Error::local(path))?;
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        let key = format!("{prefix}/{name}");
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
         // One that another machine has removed meanwhile is not there.
         let Ok(data) = entry.metadata() else { continue };
         if data.is_dir() {

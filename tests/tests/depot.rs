@@ -90,6 +90,18 @@ fn what_is_made_of_patients_notes_stays_here_unless_they_are_said_to_be_free() {
     assert!(keys(&depot, "lines").is_empty());
     let pushed = verb("push").set("corpus.texts.notes.licence=free").ok();
     assert!(pushed.contains("3 in the depot (3 new)"), "{pushed}");
+    let (whole, _) = config.split_once("[corpus.parts]").unwrap();
+    write_whole(&at("whole.toml"), whole.as_bytes()).unwrap();
+    // Merged shards do not say what they were counted from.
+    let merged = |set: &str| {
+        let run = Engraft::plain(&["run", "counts"], &at("merged")).arg("--config").arg(at("whole.toml"));
+        let shards = format!("counts.merge=[{:?}]", at("out/counts"));
+        let run = run.arg("--data").arg(folder.path()).arg("--depot").arg(&depot).set("depot.max_level=9");
+        run.set(&shards).set(set).output()
+    };
+    let kept = merged("corpus.texts.notes.licence=free");
+    assert!(kept.text().contains("counts: not put into the depot: it is restricted"), "{}", kept.text());
+    assert!(merged("counts.licence=free").text().contains("counts: in the depot"));
     // It is all the same to what is made.
     let again = verb("run").output();
     assert!(again.code() == Some(0) && !again.text().contains("started"), "{}", again.text());

@@ -43,6 +43,53 @@ fn an_entity_of_five_namespaces_is_one_and_keeps_all_its_ids() {
     assert_eq!(gout.origins, ["k0", "k1", "k2", "k3", "obo"]);
 }
 
+#[test]
+fn what_has_no_name_is_dropped_of_the_source_that_lacks_it_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| write_whole(&folder.path().join(name), text.as_bytes()).unwrap();
+    // One source calls a relation by its code, another has its name; so it is with a thing; one thing has no name anywhere.
+    put("one.tsv", "id\tname\tcategory\nX:1\tOne\t\nX:2\t\t\nX:3\t\t\nX:4\tFour\t\n");
+    put(
+        "one-edges.tsv",
+        "subject\tpredicate\tobject\nX:1\tRO:0001\tX:4\nX:1\tbiolink:causes\tX:2\nX:4\tbiolink:causes\tX:3\n",
+    );
+    put(
+        "two.obo",
+        "format-version: 1.2\nontology: x\n\n[Term]\nid: X:2\nname: Two\nrelationship: RO:0001 X:5\n\n[Term]\nid: X:5\nname: Five\n\n\
+        [Typedef]\nid: RO:0001\nname: regulates\n",
+    );
+    let text = "version = 5\n[sources.kgx.one]\nnodes = \"one.tsv\"\nedges = \"one-edges.tsv\"\n[sources.obo]\npath = \"two.obo\"\n";
+    put("config.toml", text);
+    let (config, out) = (folder.path().join("config.toml"), folder.path().join("out"));
+    let refused = Engraft::own(&["run", "triples"], &config, &out).output();
+    assert!(
+        refused.code() == Some(1) && refused.text().contains("1 of 4 entities have no text"),
+        "{}",
+        refused.text()
+    );
+    let ran = Engraft::own(&["run", "triples"], &config, &out).set("canon.unnamed=drop").output();
+    assert_eq!(ran.code(), Some(0), "{}", ran.text());
+    for told in [
+        "one: 1 of 4 entities have no text, and their statements are dropped",
+        "one: 1 of 2 relations have no text",
+    ] {
+        assert!(ran.text().contains(told), "{told}: {}", ran.text());
+    }
+    let graph = kg::table::Graph::read(&out.join("triples")).unwrap();
+    let told = graph.triples().iter().map(|triple| {
+        let end = |id: kg::table::EntityId| graph.entities()[id.index()].text.as_str();
+        format!(
+            "{} {} {}",
+            end(triple.subject),
+            graph.relations()[triple.relation.index()].key,
+            end(triple.object)
+        )
+    });
+    assert_eq!(told.collect::<Vec<_>>(), ["One causes Two", "Two ro:0001 Five"]);
+    let sources = &json(out.join("triples/funnel.json"))["merged"]["sources"];
+    assert_eq!((&sources["one"]["unnamed"], &sources["obo"]["unnamed"]), (&2.into(), &0.into()));
+}
+
 /// Published files, and the names by which they are fetched.
 const PUBLISHED: [(&str, &str); 5] = [
     ("doid/DO_rare_slim.obo", "doid"),

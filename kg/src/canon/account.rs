@@ -42,6 +42,7 @@ impl Canon {
                 inverse: inverse.filter(|inverse| inverse != key).map(str::to_owned),
                 symmetric: inverse == Some(key),
                 rows: stated.iter().map(|one| one.left()).sum(),
+                unnamed: stated.iter().map(|one| one.unnamed).sum(),
                 turned: stated.iter().map(|one| one.turned + one.exchanged).sum(),
                 distinct: distinct.map(|(name, one)| (name.clone(), one.distinct)).collect(),
                 triples: triples[place],

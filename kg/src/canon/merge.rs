@@ -108,8 +108,9 @@ pub fn merge(builder: Builder, policy: &Policy) -> Result<Canon, Error> {
     let sorted = stated.sorted(|[subject, relation, object, origin]| {
         let (relation, turn) = fates[relation as usize];
         let ends = (place[subject as usize], place[object as usize]);
-        let count = counts.at(relation, all.source_of[origin as usize] as usize);
-        if !sieve.keeps(ends, relation, count) {
+        let source = all.source_of[origin as usize] as usize;
+        let count = counts.at(relation, source);
+        if !sieve.keeps(ends, relation, source, count) {
             return None;
         }
         let ((subject, object), way) = turned(ends, turn);

@@ -40,7 +40,9 @@ pub struct RelationCount {
     pub symmetric: bool,
     /// Statements, without self-loops and those that were dropped for a missing name.
     pub rows: u64,
-    /// Of those, inverted or exchanged.
+    /// Those that were dropped for a missing name.
+    pub unnamed: u64,
+    /// Of `rows`, inverted or exchanged.
     pub turned: u64,
     /// Different triples before [`crate::table::Builder::min_relation_count`], by source.
     pub distinct: BTreeMap<String, u64>,

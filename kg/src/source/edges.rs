@@ -259,7 +259,8 @@ pub fn read(
     let mut supporting = Vec::new();
     for (file, nodes) in lists.nodes.iter().zip(&options.nodes) {
         let mut read = [0; 2];
-        let mut tally = Reading::nodes(options, nodes).rows(
+        let mut reading = Reading::nodes(options, nodes);
+        let mut tally = reading.rows(
             file,
             |records, active| Ok(NodeColumns { node: Places::new(&nodes.columns, records)?, active }),
             |columns, record| {
@@ -267,6 +268,7 @@ pub fn read(
                 Ok(())
             },
         )?;
+        reading.met(file)?;
         let [kept, left_out] = read;
         (0..kept).for_each(|_| tally.keep());
         if left_out > 0 {
@@ -274,8 +276,9 @@ pub fn read(
         }
         supporting.push(tally);
     }
+    let mut reading = Reading::edges(options);
     for file in &lists.edges {
-        Reading::edges(options).rows(
+        reading.rows(
             file,
             |records, active| Columns::find(options, records, active),
             |columns, record| {
@@ -289,6 +292,7 @@ pub fn read(
             },
         )?;
     }
+    lists.edges.last().map_or(Ok(()), |file| reading.met(file))?;
     let label = lists.edges.first().map(|file| file.label.clone()).unwrap_or_default();
     let listed = Listed { name: "things", reasons: &[], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, options.taken(), &label, listed, builder);
@@ -338,6 +342,10 @@ fn state(
                 let words =
                     columns.text.map(|column| record.field(column).trim()).filter(|text| !text.is_empty());
                 if let Some(text) = words {
+                    if text.contains(BETWEEN) {
+                        let place = record.place(columns.text.map(|column| (column, "relation's words")));
+                        return Err(NoRow::Unfit(ReadError::text(place, text, "one text", REMEDY)));
+                    }
                     match worded.get(relation) {
                         Some(known) if known == text => {}
                         Some(known) => {

@@ -37,8 +37,6 @@ pub(super) struct List<'c> {
     pub(super) key: &'static str,
     /// The columns of its table; of a pair the second stands in where the first is missing.
     pub(super) columns: &'c [(&'c str, Option<&'c str>)],
-    /// Keys that one record at least must have.
-    pub(super) needed: Vec<&'c str>,
     /// What to do about a record that is none.
     pub(super) remedy: &'static str,
 }
@@ -46,10 +44,11 @@ pub(super) struct List<'c> {
 /// What stands between and behind the values of a list, since each may have any letter of a table's.
 pub(super) const BETWEEN: char = '\u{1f}';
 
-/// Reads a file by `read`, which takes it for a table, and gives `tally` what the file has.
+/// Reads a file by `read`, which takes it for a table, and gives `tally` what the file has. Of the keys that are `missing` so far those stay that no record has.
 pub(super) fn read<R: BufRead, T>(
     file: Input<R>,
     list: &List<'_>,
+    missing: &mut BTreeSet<String>,
     read: impl FnOnce(Input<Box<dyn BufRead + '_>>) -> Result<T, ReadError>,
     tally: impl FnOnce(&mut T) -> &mut Tally,
 ) -> Result<T, ReadError> {
@@ -65,7 +64,7 @@ pub(super) fn read<R: BufRead, T>(
     };
     let mut turned = Turned {
         records,
-        needed: list.needed.iter().copied().collect(),
+        missing,
         list,
         label: &label,
         number: 0,
@@ -75,21 +74,27 @@ pub(super) fn read<R: BufRead, T>(
         error: None,
     };
     let result = read(Input::new(Box::new(BufReader::new(&mut turned)), label.clone()));
-    let Turned { error, unused, number, needed, .. } = turned;
+    let Turned { error, unused, number, .. } = turned;
     let mut done = match (error, result) {
         (Some(error), _) => return Err(error),
         (None, Err(error)) => return Err(placed(&error, &label, kind, list.key)),
         (None, Ok(done)) => done,
     };
-    if let (Some(key), 1..) = (needed.first(), number) {
-        let found = format!("no record has the key {key:?}");
-        return Err(ReadError::new(&label, found, "one at least", "fix the config, which asks for it"));
-    }
     let tally = tally(&mut done);
     tally.bytes = counted.bytes;
     tally.lines = if kind == Kind::Lines { number } else { counted.lines };
     tally.columns_not_used = unused.into_iter().collect();
     Ok(done)
+}
+
+/// Fails if a key that is asked for is in no record of `label`, or of the files that it is the last of.
+///
+/// # Errors
+/// Names the first such key.
+pub(super) fn met(missing: &BTreeSet<String>, label: &Path) -> Result<(), ReadError> {
+    let Some(key) = missing.first() else { return Ok(()) };
+    let found = format!("no record has the key {key:?}");
+    Err(ReadError::new(label, found, "one at least", "fix the config, which asks for it"))
 }
 
 /// The same error, at a record instead of a row of the table that it was turned into.
@@ -145,7 +150,7 @@ struct Turned<'f, R> {
     at: usize,
     unused: BTreeSet<String>,
     /// The keys that are still to be met.
-    needed: BTreeSet<&'f str>,
+    missing: &'f mut BTreeSet<String>,
     error: Option<ReadError>,
 }
 
@@ -178,8 +183,9 @@ impl<R: BufRead> Turned<'_, R> {
             Value::Object(record) => self.row(&record)?,
             Value::Null => String::new(),
             _ => {
-                let List { needed, columns, .. } = self.list;
-                let first = needed.first().or_else(|| columns.first().map(|(name, _)| name)).unwrap_or(&"id");
+                let first = self.missing.first().map(String::as_str);
+                let first =
+                    first.or_else(|| self.list.columns.first().map(|(name, _)| *name)).unwrap_or("id");
                 return Err(self.wrong("", "the record is no object", &format!("{{{first:?}: ...}}")));
             }
         };
@@ -206,8 +212,8 @@ impl<R: BufRead> Turned<'_, R> {
         let mut fields = Vec::with_capacity(self.list.columns.len());
         let list = self.list;
         for (name, other) in list.columns {
-            if !self.needed.is_empty() && record.contains_key(*name) {
-                self.needed.remove(name);
+            if !self.missing.is_empty() && record.contains_key(*name) {
+                self.missing.remove(*name);
             }
             let first = record.get(*name).filter(|value| !value.is_null());
             let value = first.or_else(|| record.get((*other)?));

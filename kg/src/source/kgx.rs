@@ -27,7 +27,7 @@ use self::nodes::{Met, Nodes, Roles};
 use super::curie;
 use super::files::{Files as Found, Input, Location, Slot};
 use super::funnel::Funnel;
-use super::json_rows::{self, List};
+use super::json_rows::{self, Kind, List};
 use super::named::each_fitting;
 use super::naming::{Naming, Untexted};
 pub use super::ontology::Obsolete;
@@ -180,24 +180,25 @@ pub fn read<R: BufRead>(
         builder.declare_inverse(one, other);
     }
     let xref = if options.xref == Xref::SameAs { NODES.len() } else { NODES.len() - 1 };
-    let nodes = List { key: "nodes", columns: &NODES[..xref], needed: Vec::new(), remedy: REMEDY };
-    let nodes = json_rows::read(
-        files.nodes,
-        &nodes,
-        |file| Nodes::read(file, name, options),
-        |nodes| &mut nodes.tally,
-    )?;
+    let list = List { key: "nodes", columns: &NODES[..xref], remedy: REMEDY };
+    let none = &mut BTreeSet::new();
+    let read = |file: Input<Box<dyn BufRead + '_>>| Nodes::read(file, name, options);
+    let nodes = json_rows::read(files.nodes, &list, none, read, |nodes| &mut nodes.tally)?;
     let weight = options.weight.iter().map(|name| (name.as_str(), None));
     let columns: Vec<_> = EDGES.into_iter().chain(weight).collect();
     let label = files.edges.label.clone();
-    let needed = options.weight.as_deref().into_iter().collect();
-    let list = List { key: "edges", columns: &columns, needed, remedy: REMEDY };
+    let list = List { key: "edges", columns: &columns, remedy: REMEDY };
+    let is_json = Kind::of(&label) != Kind::Table;
+    let mut missing = options.weight.iter().filter(|_| is_json).cloned().collect();
     let read = |file: Input<Box<dyn BufRead + '_>>| {
         let mut edges = Edges::new(name, options, nodes, &label);
         edges.read(file, builder)?;
         Ok(edges)
     };
-    let edges = json_rows::read(files.edges, &list, read, |edges| &mut edges.tally)?;
+    let edges = json_rows::read(files.edges, &list, &mut missing, read, |edges| &mut edges.tally)?;
+    if edges.tally.read > 0 {
+        json_rows::met(&missing, &label)?;
+    }
     let mut relations = BTreeMap::new();
     let unnamed = edges.relations.values().map(|used| &used.key).filter(|key| is_code(key));
     let unnamed: BTreeSet<String> = unnamed.cloned().collect();

@@ -72,10 +72,10 @@ impl Naming {
         Self { source, allowed, entities, relations, unused: Vec::new(), coded: Coded::default() }
     }
 
-    /// Has all statements about what is without a text left out, unless another source has one.
-    pub fn leave_out(&self, builder: &mut Builder) {
+    /// Has all statements about entities without a text left out, unless another source has one, and those of the source's relations without a text.
+    pub(super) fn leave_out(&self, builder: &mut Builder) {
         self.entities.without.iter().for_each(|(entity, _)| builder.leave_out_unnamed(*entity));
-        self.relations.without.iter().for_each(|key| builder.leave_out_relation(key));
+        self.relations.without.iter().for_each(|key| builder.leave_out_relation(&self.source, key));
     }
 
     /// What is to be told of it, if all of it is allowed.
@@ -88,7 +88,7 @@ impl Naming {
         // A relation that merging has turned round is called by its inverse.
         let merged = &canon.report().relations;
         let is_there = |key: &&String| {
-            merged.iter().any(|one| one.relation == **key && (one.triples > 0 || canon.leaves_out_unnamed()))
+            merged.iter().any(|one| one.relation == **key && (one.triples > 0 || one.unnamed > 0))
         };
         let relations = self.relations.without.iter().filter(is_there);
         let relations: Vec<&str> = relations.map(String::as_str).collect();

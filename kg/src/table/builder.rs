@@ -108,9 +108,9 @@ pub(crate) struct Statements {
     pub(crate) offers: BTreeSet<Offer>,
     /// Pairs that are known to be inverse and are not to be folded.
     pub(crate) noted: BTreeSet<(String, String)>,
-    /// Draft entities without a name, and relations, whose statements are to be left out unless another source names them.
+    /// Draft entities without a name, whose statements are to be left out unless another source names them; sources, and relations of which theirs are.
     pub(crate) unnamed: Vec<u32>,
-    pub(crate) unnamed_relations: BTreeSet<String>,
+    pub(crate) unnamed_relations: BTreeSet<(String, String)>,
     /// Rows in memory at most, and where the others wait.
     pub(crate) limit: Option<Limit>,
 }
@@ -336,9 +336,9 @@ impl Builder {
         self.stated.unnamed.push(entity.0);
     }
 
-    /// Says that the statements of the relation `key` are to be left out.
-    pub fn leave_out_relation(&mut self, key: &str) {
-        self.stated.unnamed_relations.insert(key.to_owned());
+    /// Says that the statements of the relation `key` that `source` has made are to be left out.
+    pub fn leave_out_relation(&mut self, source: &str, key: &str) {
+        self.stated.unnamed_relations.insert((source.to_owned(), key.to_owned()));
     }
 
     /// Says that a source gave up `key`, and that `means` took its place: who compares two releases finds it again. For statements of other sources about `key`,

@@ -1,9 +1,11 @@
 //! What changed between two triple tables.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Context as _;
 use kg::table::Graph;
+use kg::table::schema::Table;
 use serde_json::{Value, json};
 
 use super::exit::Exit;
@@ -21,7 +23,16 @@ Examples:
 pub(super) fn diff(old: &Path, new: &Path, list: Option<&Path>, format: Format) -> anyhow::Result<Exit> {
     let (old, folder) = (Graph::read(old)?, new);
     let new = Graph::read(folder)?;
-    let retired = kg::table::read::retired(folder)?;
+    let retired = if folder.join(Table::Retired.file()).exists() {
+        kg::table::read::retired(folder)?
+    } else {
+        print::note(&format!(
+            "note: {} has no {}: what a source gave up is found by its text alone, or counts as removed",
+            folder.display(),
+            Table::Retired.file()
+        ));
+        HashMap::new()
+    };
     let found = kg::diff::diff(&old, &new, |key| retired.get(key).cloned());
     if let Some(folder) = list {
         std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make it", folder.display()))?;

@@ -1,6 +1,7 @@
 //! The project that a command is about: its config, found upward from the working folder unless one is named, and the folders that the config names.
 
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use anyhow::Context as _;
 use store::location::{Location, is_address};
@@ -107,6 +108,12 @@ fn found(folder: &Path) -> Option<PathBuf> {
     })
 }
 
+fn in_place(source: &str) -> String {
+    format!(
+        "note: sources.{source} is read in place of the embedded world's sources and texts; a config says what is read together (engraft init)"
+    )
+}
+
 impl Common {
     /// The config that is meant: that of a preset, of a file, or the embedded one.
     ///
@@ -118,11 +125,10 @@ impl Common {
             None => {
                 let config = config::load(self.config.as_deref(), &self.set)?;
                 if self.config.is_none() {
-                    for source in config::in_place_of_world(&self.set)? {
-                        print::note(&format!(
-                            "note: sources.{source} is read in place of the embedded world's sources; a config says which are read together (engraft init)"
-                        ));
-                    }
+                    // A command may load it more than once.
+                    static SAID: Once = Once::new();
+                    let sources = config::in_place_of_world(&self.set)?;
+                    SAID.call_once(|| sources.iter().for_each(|source| print::note(&in_place(source))));
                 }
                 Ok(config)
             }

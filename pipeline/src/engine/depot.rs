@@ -72,8 +72,8 @@ pub(crate) trait Objects: Send + Sync {
     /// The objects whose keys begin with `prefix` and a slash.
     fn list(&self, prefix: &str) -> anyhow::Result<Vec<Object>>;
 
-    /// What is being written below `prefix`, or was when its writer was killed, where that can be seen.
-    fn unfinished(&self, prefix: &str) -> anyhow::Result<Vec<Object>>;
+    /// What is being written, or was when its writer was killed, where that can be seen.
+    fn unfinished(&self) -> anyhow::Result<Vec<Object>>;
 
     /// Removes an object; one that is not there is no error.
     fn remove(&self, key: &str) -> anyhow::Result<()>;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use downstream::example::schema::Licence as Terms;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use text::count::{self, Counts, Extent, Limits, Room, Shard, Share};
@@ -35,11 +36,22 @@ pub(crate) struct Config {
     /// must be listed exactly once.
     #[serde(skip_serializing)]
     pub merge: Option<Vec<Location>>,
+    /// Terms of use of the texts whose shards are merged, as `corpus.texts.licence`. Shards do not say it: without it `restricted`.
+    ///
+    /// Not part of any fingerprint: it does not affect the output.
+    #[serde(skip_serializing)]
+    pub licence: Option<Terms>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { what: count::Config::default(), memory: Memory(2 << 30), shard: None, merge: None }
+        Self {
+            what: count::Config::default(),
+            memory: Memory(2 << 30),
+            shard: None,
+            merge: None,
+            licence: None,
+        }
     }
 }
 
@@ -53,6 +65,10 @@ impl Config {
         anyhow::ensure!(
             self.merge.as_ref().is_none_or(|folders| !folders.is_empty()),
             "counts.merge is [], expected the folders of all shards, or leave it out"
+        );
+        anyhow::ensure!(
+            self.licence.is_none() || self.merge.is_some(),
+            "counts.licence is of merged shards: without counts.merge say it of the texts (corpus.texts.licence)"
         );
         let (found, least) = (self.memory.0, count::LEAST_MEMORY);
         anyhow::ensure!(
@@ -224,8 +240,10 @@ impl Stage for Counting {
     fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
         Ok(match &self.from {
             Counted::Texts(corpus) | Counted::Part(corpus) => corpus.licence(),
-            // Shards and parts say it themselves.
-            Counted::Shards(_) | Counted::Parts(..) => Licence::None,
+            Counted::Shards(_) if self.config.licence == Some(Terms::Free) => Licence::None,
+            Counted::Shards(_) => Licence::Restricted,
+            // Parts say it themselves.
+            Counted::Parts(..) => Licence::None,
         })
     }
 

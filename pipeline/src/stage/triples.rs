@@ -145,13 +145,7 @@ impl Stage for Triples {
             reports.push(files.read(entry, context, &mut builder)?);
             context.check()?;
         }
-        if self.config.unnamed == canon::Unnamed::Drop {
-            reports
-                .iter()
-                .filter_map(|of| of.naming.as_ref())
-                .for_each(|naming| naming.leave_out(&mut builder));
-        }
-        let canon = canon::merge(builder, &self.policy())?;
+        let canon = kg::source::merge(builder, &self.policy(), &reports)?;
         context.check()?;
         let (mut read, mut notes) = (Vec::new(), Vec::new());
         for SourceReport { funnel, notes: noted, naming } in reports {

@@ -3,8 +3,11 @@
 mod source;
 mod words;
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use base::whole::write_whole;
+use downstream::example::schema::Licence as Terms;
 use serde::{Deserialize, Serialize};
 use tasks::token::encode::{self, Case};
 use tasks::token::{self, train};
@@ -14,6 +17,7 @@ use super::folder;
 use super::location::{self, Location, Place, Places};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Artifacts, Input, Stage};
 pub(crate) use source::Source;
 use source::of_checkpoint;
@@ -86,11 +90,16 @@ pub(crate) struct Train {
     #[serde(skip_serializing)]
     #[schemars(extend("default" = []))]
     pub text: Vec<Location>,
+    /// Terms of use of `text`, as `corpus.texts.licence`; without it `free`.
+    ///
+    /// Not part of any fingerprint: it does not affect the output.
+    #[serde(skip_serializing)]
+    pub licence: Option<Terms>,
 }
 
 impl Default for Train {
     fn default() -> Self {
-        Self { size: 30_000, min_frequency: 2, text: Vec::new() }
+        Self { size: 30_000, min_frequency: 2, text: Vec::new(), licence: None }
     }
 }
 
@@ -185,6 +194,11 @@ impl Stage for Vocabulary {
         let mut inputs = location::inputs(&self.text);
         inputs.push(Input::artifact("triples"));
         inputs
+    }
+
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        let is_restricted = self.config.train().is_some_and(|of| of.licence == Some(Terms::Restricted));
+        Ok(if is_restricted { Licence::Restricted } else { Licence::None })
     }
 
     fn foresee(&self, artifacts: &Artifacts<'_>) -> anyhow::Result<()> {

@@ -133,11 +133,8 @@ fn read(config: &Config, policy: &Policy) -> PyResult<Read> {
         let files = Files::new(files::on_disk(entry.source).map_err(unread)?, &watch);
         reports.push(entry.source.read(entry.name, &files, &mut builder).map_err(unread)?);
     }
-    if policy.unnamed == canon::Unnamed::Drop {
-        reports.iter().filter_map(|of| of.naming.as_ref()).for_each(|naming| naming.leave_out(&mut builder));
-    }
     let unmerged = |error: canon::Error| PyOSError::new_err(error.to_string());
-    let canon = canon::merge(builder, policy).map_err(unmerged)?;
+    let canon = kg::source::merge(builder, policy, &reports).map_err(unmerged)?;
     let (mut warnings, mut read) = (Vec::new(), Vec::new());
     for SourceReport { funnel, naming, .. } in reports {
         warnings.extend(funnel.nothing_kept().into_iter().chain(funnel.left_out()));

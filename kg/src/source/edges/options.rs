@@ -227,7 +227,9 @@ enum Holds {
 
 impl Holds {
     fn of(files: &[Location]) -> Self {
-        let is_table = |file: &Location| Kind::of(Path::new(&file.0)) == Kind::Table;
+        // A URL may be signed.
+        let path = |file: &Location| Kind::of(Path::new(file.0.split(['?', '#']).next().unwrap_or_default()));
+        let is_table = |file: &Location| path(file) == Kind::Table;
         match (files.iter().any(is_table), files.iter().all(is_table)) {
             (_, true) => Self::Tables,
             (true, false) => Self::Both,

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 
 use base::funnel::Tally;
 use base::read::ReadError;
+use base::share::Share;
 
 use super::{Activity, End, Layout, Nodes, Options, REMEDY};
 use crate::source::active::{ACTIVE, Inactive};
@@ -17,14 +18,18 @@ use crate::source::unfit::Unfit;
 /// Rows as their reader sees them.
 pub(super) type Rows<'r> = Records<'r, Box<dyn BufRead + 'r>>;
 
-/// How the rows of a file are read.
+/// How the rows of files of one kind are read.
 pub(super) struct Reading<'o> {
-    /// Its list in a document of JSON.
+    /// Their list in a document of JSON.
     list: &'static str,
     layout: &'o Layout,
     /// The columns that are asked for.
     columns: Vec<&'o Column>,
-    unfit: Unfit,
+    max_unfit: Share,
+    /// Keys that no record of JSON has had so far.
+    missing: BTreeSet<String>,
+    /// Records of JSON so far.
+    records: u64,
 }
 
 impl<'o> Reading<'o> {
@@ -32,22 +37,34 @@ impl<'o> Reading<'o> {
     pub(super) fn edges(options: &'o Options) -> Self {
         let relation = [&options.relation.column, &options.relation.text];
         let ends = [&options.subject, &options.object].into_iter().flat_map(End::columns);
-        let columns = ends.chain(relation.into_iter().flatten()).collect();
-        Self { list: "edges", layout: &options.layout, columns, unfit: Unfit::new(options.max_unfit) }
+        Self::new("edges", &options.layout, ends.chain(relation.into_iter().flatten()), options.max_unfit)
     }
 
     /// That of nodes.
     pub(super) fn nodes(options: &'o Options, nodes: &'o Nodes) -> Self {
-        let columns = nodes.columns.columns().collect();
-        Self { list: "nodes", layout: &nodes.layout, columns, unfit: Unfit::new(options.max_unfit) }
+        Self::new("nodes", &nodes.layout, nodes.columns.columns(), options.max_unfit)
     }
 
-    /// Hands on each row of the file, see [`rows_of`]; a record of JSON is one.
+    fn new(
+        list: &'static str,
+        layout: &'o Layout,
+        columns: impl Iterator<Item = &'o Column>,
+        max_unfit: Share,
+    ) -> Self {
+        let columns: Vec<&Column> = columns.collect();
+        let named = columns.iter().copied().chain(&layout.active).filter_map(name);
+        // What `inactive` speaks of has to be there.
+        let active = layout.active.is_none() && layout.inactive == Some(Inactive::Drop);
+        let missing = named.chain(active.then_some(ACTIVE[0])).map(str::to_owned).collect();
+        Self { list, layout, columns, max_unfit, missing, records: 0 }
+    }
+
+    /// Hands on each row of a file, see [`rows_of`]; a record of JSON is one.
     ///
     /// # Errors
-    /// As [`rows_of`], and when a key that is asked for is in no record.
+    /// As [`rows_of`], and when a column of a record is asked for by its position.
     pub(super) fn rows<C: Used>(
-        self,
+        &mut self,
         file: &Reopened<'_>,
         find: impl FnOnce(&mut Rows<'_>, Activity) -> Result<C, ReadError>,
         take: impl FnMut(&C, &Record<'_>) -> Result<(), NoRow>,
@@ -55,15 +72,20 @@ impl<'o> Reading<'o> {
         let opened = (file.open)().map_err(|error| unopened(&file.label, &error))?;
         let input = Input::new(BufReader::new(opened), &file.label);
         let is_table = Kind::of(&file.label) == Kind::Table;
-        let shape = if is_table { self.layout.shape() } else { Shape::TABS };
         let Layout { active, inactive, .. } = self.layout;
-        let asked: BTreeSet<&str> = self.columns.iter().copied().chain(active).filter_map(name).collect();
-        // What `inactive` speaks of has to be there; else it is looked for, since who has it means something by it.
-        let is_needed = active.is_none() && *inactive == Some(Inactive::Drop);
-        let needed: Vec<&str> = asked.iter().copied().chain(is_needed.then_some(ACTIVE[0])).collect();
-        let all: BTreeSet<&str> = asked.into_iter().chain(active.is_none().then_some(ACTIVE[0])).collect();
-        let columns: Vec<_> = all.into_iter().map(|name| (name, None)).collect();
-        let list = List { key: self.list, columns: &columns, needed, remedy: REMEDY };
+        let asked = self.columns.iter().copied().chain(active);
+        let position = asked.clone().find(|column| name(column).is_none());
+        if let (false, Some(Column::Position(position))) = (is_table, position) {
+            let found = format!("a column is asked for as number {position}");
+            return Err(ReadError::new(&file.label, found, "a key, since it is JSON", "fix the config"));
+        }
+        let shape = if is_table { self.layout.shape() } else { Shape::TABS };
+        // Who says which are active means something by it, whether or not the config asks.
+        let names = asked.filter_map(name).chain(active.is_none().then_some(ACTIVE[0]));
+        let names: BTreeSet<&str> = names.collect();
+        let columns: Vec<_> = names.into_iter().map(|name| (name, None)).collect();
+        let list = List { key: self.list, columns: &columns, remedy: REMEDY };
+        let unfit = Unfit::new(self.max_unfit);
         let read = |input: Input<Box<dyn BufRead + '_>>| {
             let records = Records::new(input.reader, &input.label, shape)?;
             let find = |records: &mut Rows<'_>| {
@@ -71,9 +93,21 @@ impl<'o> Reading<'o> {
                 // A record has the keys that it has something to say by.
                 find(records, if is_table { active } else { active.sparse() })
             };
-            rows_of(records, self.unfit, find, take)
+            rows_of(records, unfit, find, take)
         };
-        json_rows::read(input, &list, read, |tally| tally)
+        let tally = json_rows::read(input, &list, &mut self.missing, read, |tally| tally)?;
+        if !is_table {
+            self.records += tally.lines;
+        }
+        Ok(tally)
+    }
+
+    /// Fails if a key that is asked for is in no record of the files, of which `file` is the last.
+    ///
+    /// # Errors
+    /// Names the first such key.
+    pub(super) fn met(&self, file: &Reopened<'_>) -> Result<(), ReadError> {
+        if self.records > 0 { json_rows::met(&self.missing, &file.label) } else { Ok(()) }
     }
 }
 

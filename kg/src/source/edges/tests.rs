@@ -279,6 +279,12 @@ fn records_and_settings_of_json_that_cannot_be_are_refused() {
         let error = parse_named(&edges, NODES, records()).unwrap_err();
         assert!(error.contains(found), "{found}: {error}");
     }
+    // A list of words is none.
+    let mut worded = with("/relation", json!({"column": "p", "text": "w"}));
+    worded["nodes"][0]["columns"]["name"] = json!("names");
+    let words = EDGES.replace("\"since\": 2001", "\"w\": [\"is\", \"a\"]");
+    let error = parse_named(&words, NODES, worded).unwrap_err();
+    assert!(error.contains("e.jsonl: line 1 (relation's words)"), "{error}");
     let unnamed = NODES.replace("names", "label");
     let error = parse_named(EDGES, &unnamed, records()).unwrap_err();
     assert!(error.contains("n.jsonl: no record has the key \"names\""), "{error}");
@@ -292,4 +298,24 @@ fn records_and_settings_of_json_that_cannot_be_are_refused() {
         let error = parse_named(EDGES, NODES, options).unwrap_err();
         assert!(error.contains(found), "{found}: {error}");
     }
+}
+
+#[test]
+fn a_key_need_be_in_one_of_several_files_of_records() {
+    let mut options = with("/files", json!(["one.jsonl", "two.jsonl"]));
+    options["layout"] = json!({"inactive": "drop"});
+    options["max_untexted"] = json!(1.0);
+    let of = |options: Value, files: [&str; 2]| {
+        let options: Options = serde_json::from_value(options).unwrap();
+        let edges =
+            ["one.jsonl", "two.jsonl"].into_iter().zip(files).map(|(name, text)| reopened(name, text));
+        let lists = Lists { edges: edges.collect(), nodes: vec![reopened("n.jsonl", NODES)] };
+        told(&lists, &options).map(|(report, _)| report.funnel.triples)
+    };
+    let one = "{\"s\": \"7\", \"p\": \"like\", \"o\": \"DB:1\"}\n";
+    let two = "{\"s\": \"7\", \"p\": \"likes\", \"o\": \"DB:1\", \"active\": false}\n";
+    let rows = of(options.clone(), [one, two]).unwrap();
+    assert_eq!((rows.kept, rows.dropped["inactive"]), (1, 1));
+    let error = of(options, [one, one]).unwrap_err();
+    assert!(error.contains("two.jsonl: no record has the key \"active\""), "{error}");
 }

@@ -78,9 +78,8 @@ impl Depot {
         }
         let unnamed = blobs.into_iter().filter(|object| !named.contains(&object.key));
         // What a killed writer has left.
-        let unfinished = [BLOBS, LINES].map(|prefix| self.objects.unfinished(prefix));
-        let unfinished = unfinished.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-        for object in unnamed.chain(unfinished.into_iter().flatten()) {
+        let unfinished = self.objects.unfinished()?;
+        for object in unnamed.chain(unfinished) {
             if object.modified < until {
                 going.blobs.push((object.key, object.bytes));
             } else {

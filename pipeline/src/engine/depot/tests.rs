@@ -107,7 +107,7 @@ impl Objects for Memory {
             .collect())
     }
 
-    fn unfinished(&self, _: &str) -> anyhow::Result<Vec<Object>> {
+    fn unfinished(&self) -> anyhow::Result<Vec<Object>> {
         Ok(Vec::new())
     }
 

@@ -23,6 +23,7 @@ use super::of_texts::{MadeWith, MappedRows};
 use super::{Mapping, STAGE_VERSION, digests, told};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Stage};
 use crate::stage::benchmark::{self, Read};
 use crate::stage::corpus::Corpus;
@@ -191,6 +192,10 @@ impl Stage for OfBenchmark {
             parsed.describe(to);
         }
         self.mapping.vocabulary.0.describe_with(self.mapping.vocabulary.1, to);
+    }
+
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        Ok(self.parsed.as_ref().map_or(Licence::None, Corpus::licence))
     }
 
     fn inputs(&self) -> Vec<Input> {

@@ -20,7 +20,7 @@ pub const EXAMPLES: &str = "examples.jsonl";
 pub enum Licence {
     /// The texts may be passed on, as their publisher allows.
     Free,
-    /// Only what the agreement with their owner allows: the texts, and what is made of them, stay where they are.
+    /// Only what the agreement with their owner allows: the texts, and what is made of them, are put into no depot of a highest level.
     #[default]
     Restricted,
 }
