@@ -18,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from runs import timed
+
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = Path(os.environ.get("ENGRAFT_BENCHES", ROOT / "target/release")) / "bench"
 REPEATS = int(os.environ.get("ENGRAFT_REPEATS", "3"))
@@ -25,18 +27,7 @@ REPEATS = int(os.environ.get("ENGRAFT_REPEATS", "3"))
 
 def measure(command, repeats=1):
     """Of some runs the least wall seconds, the least processor seconds, and the most memory (MiB), of the process itself."""
-    seconds, busy, memory = [], [], []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        child = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE)
-        output = child.stdout.read().decode()
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds.append(time.perf_counter() - start)
-        busy.append(usage.ru_utime + usage.ru_stime)
-        memory.append(usage.ru_maxrss / 1024)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            sys.exit(f"{command} failed with {child.returncode}:\n{output}")
+    busy, memory, seconds = zip(*(timed(*command) for _ in range(repeats)))
     return min(seconds), min(busy), max(memory)
 
 

@@ -11,15 +11,14 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from maps import table, texts
+from runs import Runs, timed
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMES, FILES = 10, 64
@@ -34,35 +33,11 @@ given = parser.parse_args()
 engraft, data, vocabulary = (path.resolve() for path in (given.engraft, given.data, given.vocabulary))
 work = (given.out or Path(tempfile.mkdtemp(prefix="engraft-large-"))).resolve()
 work.mkdir(parents=True, exist_ok=True)
+runs = Runs(engraft, work)
+run, size, facts, cut = runs.run, runs.size, runs.facts, runs.parts
 if any(work.glob("*/ledger.jsonl")):
     sys.exit(f"{work} has results of an earlier run, which would not be made again: remove them first (META may stay)")
 rows, made = [], {}
-
-
-def timed(*command):
-    """Processor seconds, peak MiB and seconds."""
-    began = time.monotonic()
-    with tempfile.TemporaryFile() as said:
-        child = subprocess.Popen([str(word) for word in command], stdout=said, stderr=said)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            said.seek(0)
-            sys.exit(f"{command} failed: {said.read().decode()}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, time.monotonic() - began
-
-
-def run(stages, out, *options, jobs=1):
-    return timed(engraft, "run", *stages.split(), "--jobs", jobs, "--out", work / out, *options)
-
-
-def size(folder):
-    return sum(file.stat().st_size for file in (work / folder).rglob("*") if file.is_file())
-
-
-def facts(out, stage):
-    lines = (work / out / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
-    return [line for line in map(json.loads, lines) if line["stage"] == stage][-1]["facts"]
 
 
 def measured(name, what, amount, cost, written):
@@ -75,14 +50,6 @@ def config(name, text):
     path = work / f"{name}.toml"
     path.write_text(text, encoding="utf-8")
     return ["--config", path, "--data", data]
-
-
-def stages_of(task, options, out):
-    """The stages of the parts of a task."""
-    command = [engraft, "plan", "--graph", "--json", "--out", work / out, *options]
-    plan = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
-    names = [json.loads(line)["stage"] for line in plan.splitlines()]
-    return [name for name in names if name.startswith(f"{task}.part-")]
 
 
 before = os.getloadavg()[0]
@@ -101,7 +68,7 @@ one = [*tagging, "--set", 'corpus.parts.bytes="1GB"']
 cost = run("mentions.part-0001", "mentions", *one)
 measured("`mentions`, a part", "bytes of text", TIMES * len(text), cost, size("mentions/mentions.part-0001"))
 many = [*tagging, "--set", 'corpus.parts.bytes="1B"']
-run(" ".join(stages_of("mentions", many, "mentions")), "mentions", *many)
+run(" ".join(cut("mentions", "mentions", *many)), "mentions", *many)
 cost = run("mentions", "mentions", *many)
 measured(f"`mentions`, joined ({TIMES} parts)", "bytes of text", TIMES * len(text), cost, size("mentions/mentions"))
 
@@ -114,7 +81,7 @@ def passages(task, paths, form):
         out = f"{task}-{name}"
         options = config(out, of(some, size_of_part))
         run("triples", out, *options)
-        names = stages_of(task, options, out)
+        names = cut(task, out, *options)
         cost = run(" ".join(names), out, *options)
         subwords = sum(facts(out, part)["passages"]["subwords"] for part in names)
         if name == "part":
@@ -194,7 +161,7 @@ for name, some in (("27 MB", lines), ("309 MB", larger)):
     whole, parts = f"whole-{len(some)}", f"parts-{len(some)}"
     seconds = [run("counts", whole, *options, jobs=given.threads)[2]]
     options += ["--set", 'corpus.parts.bytes="1B"']
-    names = stages_of("counts", options, parts)
+    names = cut("counts", parts, *options)
     seconds.append(run(" ".join(names), parts, *options, jobs=given.threads)[2])
     seconds.append(run("counts", parts, *options, jobs=given.threads)[2])
     for file in (work / whole / "counts").iterdir():

@@ -22,6 +22,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from runs import timed
+
 
 def pubtator(file):
     """Texts of a corpus, and their mentions: start, end, text, concepts (`OMIM:1` is `OMIM_1`)."""
@@ -304,12 +306,9 @@ def memory(given, work):
             for _ in range(times):
                 many.write(once)
         command = [given.engraft, "tag", "--config", work / "cdr.toml", "--data", work, "--out", work / "cdr-out", "--jobs", "1"]
-        child = subprocess.Popen(command, stdin=texts.open(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            sys.exit(f"{command} failed")
-        print(f"| {len(once) * times / 1e6:.2f} | {usage.ru_maxrss / 1024:.0f} |")
+        with texts.open() as many:
+            _, peak, _ = timed(*command, stdin=many, stdout=subprocess.DEVNULL)
+        print(f"| {len(once) * times / 1e6:.2f} | {peak:.0f} |")
 
 
 def main():

@@ -14,13 +14,12 @@ import json
 import os
 import platform
 import re
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from maps import table, texts
+from runs import Runs
 
 FILES = 64
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,35 +34,14 @@ given = parser.parse_args()
 engraft, data = given.engraft.resolve(), given.data.resolve()
 work = (given.out or Path(tempfile.mkdtemp(prefix="engraft-stages-"))).resolve()
 work.mkdir(parents=True, exist_ok=True)
+runs = Runs(engraft, work)
+run, size, facts, cut = runs.run, runs.size, runs.facts, runs.parts
 kam = ["--config", ROOT / "configs/kam-maps.toml", "--data", data]
 world = ["--set", f"world.scale={given.scale:g}", "--set", "split.parts.ratio.train=0.8"]
 
 
-def run(stages, out, *options, jobs=1):
-    """Processor seconds, peak MiB and seconds of stages whose inputs are there or made with them."""
-    command = [engraft, "run", *stages.split(), "--jobs", jobs, "--out", work / out, *options]
-    began = time.monotonic()
-    with tempfile.TemporaryFile() as said:
-        child = subprocess.Popen([str(word) for word in command], stdout=said, stderr=said)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            said.seek(0)
-            sys.exit(f"{command} failed: {said.read().decode()}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, time.monotonic() - began
-
-
 def read(folder):
     return json.loads((work / folder / "index.json").read_text(encoding="utf-8"))
-
-
-def size(folder):
-    return sum(file.stat().st_size for file in (work / folder).rglob("*") if file.is_file())
-
-
-def facts(out, stage):
-    lines = (work / out / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
-    return [line for line in map(json.loads, lines) if line["stage"] == stage][-1]["facts"]
 
 
 before = os.getloadavg()[0]
@@ -103,14 +81,6 @@ def same(stage, other, whole="whole"):
     one, two = ({file.relative_to(work / out): file.read_bytes() for file in (work / out / stage).iterdir() if file.is_file()} for out in (whole, other))
     if one != two:
         sys.exit(f"{stage}: what {other} has differs from that of the whole corpus")
-
-
-def cut(stage, out, *options):
-    """The stages of the parts."""
-    command = [engraft, "plan", "--graph", "--json", "--out", work / out, *options]
-    plan = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
-    names = [json.loads(line)["stage"] for line in plan.splitlines()]
-    return [name for name in names if name.startswith(f"{stage}.part-")]
 
 
 in_parts = [*kam, "--set", f'corpus.parts.bytes="{given.parts}"']
