@@ -192,10 +192,9 @@ pub(crate) fn load(file: Option<&Path>, sets: &[String]) -> anyhow::Result<Confi
     match file {
         None => {
             let mut layers = layer::all("the embedded default", DEFAULT, None)?;
-            if !in_place_of_world(sets)?.is_empty() {
-                for layer in &mut layers {
-                    without_world(&mut layer.table, &named_sources(sets)?);
-                }
+            let named = named_sources(sets)?;
+            if !beside_world(named.clone())?.is_empty() {
+                layers.iter_mut().for_each(|layer| without_world(&mut layer.table, &named));
             }
             of_layers(layers, sets)
         }
@@ -208,10 +207,14 @@ pub(crate) fn load(file: Option<&Path>, sets: &[String]) -> anyhow::Result<Confi
 /// # Errors
 /// When a set is none.
 pub(crate) fn in_place_of_world(sets: &[String]) -> anyhow::Result<BTreeSet<String>> {
+    beside_world(named_sources(sets)?)
+}
+
+/// Those of `sources` that the embedded default lacks.
+fn beside_world(mut sources: BTreeSet<String>) -> anyhow::Result<BTreeSet<String>> {
     let world: toml::Table = DEFAULT.parse()?;
-    let mut others = named_sources(sets)?;
-    others.retain(|source| world["sources"].get(source).is_none());
-    Ok(others)
+    sources.retain(|source| world["sources"].get(source).is_none());
+    Ok(sources)
 }
 
 /// The sources that `sets` name.

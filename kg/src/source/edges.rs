@@ -130,14 +130,14 @@ impl Things<'_> {
             let place = record.place(Some((column, role)));
             NoRow::Unfit(ReadError::text(place, record.field(column), "a value", REMEDY))
         };
-        if id.is_empty() || id.contains(BETWEEN) {
+        if !is_one(id) {
             return Err(wrong(places.id, "id"));
         }
         let namespaces = &self.options.namespaces;
         Ok(match (places.namespace, curie::split(id)) {
             (Some(column), _) => {
                 let found = record.field(column).trim();
-                if found.is_empty() || found.contains(BETWEEN) {
+                if !is_one(found) {
                     return Err(wrong(column, "namespace"));
                 }
                 let own = found.replace(' ', "_");
@@ -206,12 +206,17 @@ impl Things<'_> {
             (Some(column), _) => record.field(column).trim(),
             (None, is) => is.as_deref().unwrap_or_default(),
         };
-        if relation.is_empty() || relation.contains(BETWEEN) {
+        if !is_one(relation) {
             let place = record.place(columns.relation.map(|column| (column, "relation")));
             return Err(NoRow::Unfit(ReadError::text(place, relation, "a relation", REMEDY)));
         }
         Ok((ends, relation))
     }
+}
+
+/// Whether a value is there, and no list of JSON.
+fn is_one(value: &str) -> bool {
+    !value.is_empty() && !value.contains(BETWEEN)
 }
 
 /// The key of an id in a namespace as a config names it: `mondo`, or `mondo:0000000`, whose zeros say how many digits its ids have.
@@ -342,7 +347,7 @@ fn state(
                 let words =
                     columns.text.map(|column| record.field(column).trim()).filter(|text| !text.is_empty());
                 if let Some(text) = words {
-                    if text.contains(BETWEEN) {
+                    if !is_one(text) {
                         let place = record.place(columns.text.map(|column| (column, "relation's words")));
                         return Err(NoRow::Unfit(ReadError::text(place, text, "one text", REMEDY)));
                     }

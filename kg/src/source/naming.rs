@@ -85,7 +85,7 @@ impl Naming {
     pub fn settle(self, canon: &Canon) -> Result<Vec<String>, ReadError> {
         let entities = self.entities.without.iter().filter(|(entity, _)| canon.is_nameless(*entity));
         let entities: Vec<&str> = entities.map(|(_, id)| id.as_str()).collect();
-        // A relation that merging has turned round is called by its inverse.
+        // A relation that merging has inverted is called by its inverse.
         let merged = &canon.report().relations;
         let is_there = |key: &&String| {
             merged.iter().any(|one| one.relation == **key && (one.triples > 0 || one.unnamed > 0))

@@ -144,8 +144,7 @@ impl<'o, 'b> Ontology<'o, 'b> {
             self.texts.drop_all(OBSOLETE, texts as u64);
             // Of several none is the same.
             if let [other] = term.replaced_by.as_slice() {
-                self.builder.alias(&term.key, other);
-                self.builder.retire(&term.key, other);
+                self.give_up(&term.key, other);
             }
             None
         } else {
@@ -154,12 +153,17 @@ impl<'o, 'b> Ontology<'o, 'b> {
         };
         let Term { key, alternatives, .. } = term;
         for other in alternatives {
-            self.builder.alias(&other, &key);
-            self.builder.retire(&other, &key);
+            self.give_up(&other, &key);
             self.alternative.insert(other, key.clone());
         }
         self.terms.insert(key, Known { entity, at, ends: [false; 2] });
         Ok(())
+    }
+
+    /// Says that `key` is given up for `other`, to other sources and to who compares releases.
+    fn give_up(&mut self, key: &str, other: &str) {
+        self.builder.alias(key, other);
+        self.builder.retire(key, other);
     }
 
     /// Takes rows that are stated when all terms are known.

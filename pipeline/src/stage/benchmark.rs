@@ -263,8 +263,7 @@ impl Stage for Benchmark {
     }
 
     fn licence(&self, folder: &Path) -> anyhow::Result<Carried> {
-        let is_restricted = licence(folder)? == Some(Licence::Restricted);
-        Ok(if is_restricted { Carried::Restricted } else { Carried::None })
+        Ok(licence(folder)?.into())
     }
 
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
@@ -298,6 +297,16 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Read> {
         return Ok(Read::Capr { train, test: read(&test)? });
     }
     Ok(Read::Examples(Box::new(examples::read(folder)?)))
+}
+
+impl From<Option<Licence>> for Carried {
+    /// Terms of use as artifacts carry them; those that nothing is said of are free.
+    fn from(terms: Option<Licence>) -> Self {
+        match terms {
+            Some(Licence::Restricted) => Self::Restricted,
+            Some(Licence::Free) | None => Self::None,
+        }
+    }
 }
 
 /// What may be done with the texts of a benchmark, as its artifact says; collections of passages do not say it.

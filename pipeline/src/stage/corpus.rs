@@ -129,12 +129,11 @@ impl Corpus {
     /// What may be done with what is made of it.
     pub(crate) fn licence(&self) -> Carried {
         let invented = |places: &[Place]| places.iter().all(|place| matches!(place, Place::World { .. }));
-        let is_restricted = |(texts, places): (&Texts, &Vec<Place>)| match texts.licence {
-            Some(licence) => licence == Licence::Restricted,
-            None => texts.format.is_under_agreement() && !invented(places),
-        };
-        let any = self.config.texts.iter().zip(&self.places).any(is_restricted);
-        if any { Carried::Restricted } else { Carried::None }
+        let texts = self.config.texts.iter().zip(&self.places).map(|(texts, places)| {
+            let by_format = texts.format.is_under_agreement() && !invented(places);
+            texts.licence.or(by_format.then_some(Licence::Restricted)).into()
+        });
+        texts.fold(Carried::None, Carried::with)
     }
 
     /// The formats of its texts.

@@ -240,8 +240,7 @@ impl Stage for Counting {
     fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
         Ok(match &self.from {
             Counted::Texts(corpus) | Counted::Part(corpus) => corpus.licence(),
-            Counted::Shards(_) if self.config.licence == Some(Terms::Free) => Licence::None,
-            Counted::Shards(_) => Licence::Restricted,
+            Counted::Shards(_) => Some(self.config.licence.unwrap_or_default()).into(),
             // Parts say it themselves.
             Counted::Parts(..) => Licence::None,
         })

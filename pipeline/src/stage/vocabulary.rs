@@ -197,8 +197,7 @@ impl Stage for Vocabulary {
     }
 
     fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
-        let is_restricted = self.config.train().is_some_and(|of| of.licence == Some(Terms::Restricted));
-        Ok(if is_restricted { Licence::Restricted } else { Licence::None })
+        Ok(self.config.train().and_then(|of| of.licence).into())
     }
 
     fn foresee(&self, artifacts: &Artifacts<'_>) -> anyhow::Result<()> {
