@@ -93,6 +93,8 @@ def main():
                     print(f"step {number}: loss {loss.item():.4f}", flush=True)
             if number >= given.steps:
                 break
+    # Nobody leaves while another may still hear from it.
+    dist.barrier()
     dist.destroy_process_group()
 
 

@@ -145,11 +145,14 @@ fn training_resumes_where_it_was_killed() {
     let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let long = |verb: &[&str], out: &Path| Engraft::small(verb, out).set("retrain.epochs=3");
     long(&["run"], reference.path()).ok();
-    let killed = long(&["run"], folder.path()).kill_at("retrain:working:8").output();
-    assert_eq!(killed.code(), None, "{}", killed.text());
-    let work: Vec<_> = std::fs::read_dir(folder.path().join(".work")).unwrap().flatten().collect();
-    let kept = work.iter().any(|entry| entry.path().join("state/state.json").exists());
-    assert!(kept, "no state to resume from: {work:?}");
+    // A thread of its own writes states: on a busy machine the first may not be whole yet.
+    let kept = (8..16).any(|at| {
+        let killed = long(&["run"], folder.path()).kill_at(&format!("retrain:working:{at}")).output();
+        assert_eq!(killed.code(), None, "{}", killed.text());
+        let mut work = std::fs::read_dir(folder.path().join(".work")).unwrap().flatten();
+        work.any(|entry| entry.path().join("state/state.json").exists())
+    });
+    assert!(kept, "no state to resume from");
     long(&["run"], folder.path()).ok();
     assert_same(&artifacts(reference.path()), &artifacts(folder.path()), "resumed training");
 }
