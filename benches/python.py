@@ -4,8 +4,8 @@ Usage: python.py SHARDS [--mosaic PYTHON] [--task TASK] [--items 32 256]
 This Python needs benches/requirements.txt and the package `engraft` (scripts/wheel.sh), that of --mosaic `mosaicml-streaming`. All give the rows of
 the task's training part once, in shuffled order where the reader shuffles, as `input_ids` and `attention_mask` padded to the longest row of a batch,
 and the labels. Readers take turns, each in a process of its own; speeds are rows per second of the processor, opening and importing left out, medians
-of three. Then, what share of its speed another thread of Python keeps while steps of 4,096 triples are made and taken, the median of eight looks of a second
-(Linux). Prints a table in Markdown.
+of three. Then, what share of its speed another thread of Python keeps while steps of 4,096 triples are made and taken, at a trainer's pace and as fast as they are made, the
+median of eight looks of a second (Linux). Prints a table in Markdown.
 """
 
 import argparse
@@ -23,6 +23,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 RUNS = 3
+# Steps of 4,096 triples of every task that a trainer takes where another thread's speed is measured: several times as many as a GPU would.
+STEPS_PER_SECOND = 20
 PEERS = Path(__file__).resolve().parent
 
 
@@ -82,8 +84,8 @@ def of_mosaic(folder, task, items):
 
 
 def lock(shards):
-    """How fast a thread counts while a stream makes steps, as a share of how fast it counts alone: on the clock, and in the time for which the lock
-    was all that it could wait for, without that in which it waited for a processor."""
+    """How fast a thread counts while a stream makes steps, as a share of how fast it counts alone: on the clock while steps are taken as fast as they are made; then in the time for
+    which the lock was all that it could wait for, without that in which it waited for a processor; and on the clock while a trainer takes steps at its own pace."""
     import engraft
 
     count, over = [0], threading.Event()
@@ -112,12 +114,20 @@ def lock(shards):
         while True:
             yield from stream
 
+    def paced():
+        """As a GPU takes them: between two steps the thread waits, and not for the lock."""
+        steps = endless()
+        while True:
+            due = time.perf_counter() + 1 / STEPS_PER_SECOND
+            next(steps)
+            yield time.sleep(max(0.0, due - time.perf_counter()))
+
     stream = engraft.Stream(shards, items=4096, negatives="stored")
     thread = threading.Thread(target=counting, daemon=True)
     thread.start()
-    looks = [(counted(asleep()), counted(endless())) for _ in range(8)]
+    looks = [(counted(asleep()), counted(endless()), counted(paced())) for _ in range(8)]
     over.set()
-    return [[with_steps / alone for alone, with_steps in zip(*look)] for look in looks]
+    return [[flat_out[0] / alone[0], flat_out[1] / alone[1], at_pace[0] / alone[0]] for alone, flat_out, at_pace in looks]
 
 
 def one(reader, shards, task, items):
@@ -173,8 +183,9 @@ def main():
                 speed = statistics.median(speed for speed, _ in runs)
                 print(f"| {name} | {items} | {runs[0][1]:,} | {speed:,.0f} | {ours / speed:.1f} |")
     kept = json.loads(subprocess.run([sys.executable, __file__, "--reader", "lock", given.shards], check=True, capture_output=True, text=True).stdout)["kept"]
-    clock, lock_alone = (f"{statistics.median(of):.2f} of its speed ({min(of):.2f} to {max(of):.2f})" for of in zip(*kept))
-    print(f"\nAnother thread of Python keeps {lock_alone} while it has a processor, and {clock} on the clock, where the stream's threads want the same {len(os.sched_getaffinity(0))} processors.")
+    clock, lock_alone, at_pace = (f"{statistics.median(of):.2f} of its speed ({min(of):.2f} to {max(of):.2f})" for of in zip(*kept))
+    print(f"\nAnother thread of Python keeps {at_pace} on the clock while a trainer takes {STEPS_PER_SECOND} steps of 4,096 triples a second. While steps are taken as fast as they are made it keeps")
+    print(f"{lock_alone} while it has a processor, and {clock} on the clock, where the stream's threads want the same {len(os.sched_getaffinity(0))} processors.")
     if not given.mosaic:
         print("\nMosaicML Streaming was not run (--mosaic names no Python).")
     print(f"\ndatasets {version('datasets')}, Python {platform.python_version()}, {platform.machine()}.")
