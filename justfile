@@ -105,6 +105,11 @@ bench-mentions DATA PEERS NEGEX PYTHON="python3":
 bench-link OUT MODEL PYTHON="python3":
     {{PYTHON}} benches/link.py {{OUT}} {{MODEL}}
 
+# The search of stage `link` beside FAISS's flat index and its HNSW, among 150,000 and 1 M invented names (PYTHON needs faiss-cpu and numpy; some 6 GB of memory).
+bench-nearest PYTHON="python3":
+    cargo build --release --workspace --bin bench
+    {{PYTHON}} benches/nearest.py target/release/bench
+
 # Stage `align` beside PyTorch and pytorch-metric-learning, on an output folder of preset `sapbert` (PYTHON needs torch, transformers, pytorch-metric-learning, numpy and pyarrow).
 bench-align OUT MODEL STEPS="300" PYTHON="python3":
     {{PYTHON}} benches/align.py {{OUT}} {{MODEL}} --steps {{STEPS}} --seeds 1 2 3

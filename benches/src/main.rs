@@ -6,6 +6,7 @@ mod maps;
 mod masked_step;
 mod mesh_triples;
 mod metathesaurus;
+mod nearest;
 mod peak;
 mod phrases;
 mod process;
@@ -33,6 +34,7 @@ fn program(name: &str) -> Option<Program> {
         "masked_step" => masked_step::run,
         "mesh_triples" => mesh_triples::run,
         "metathesaurus" => metathesaurus::run,
+        "nearest" => nearest::run,
         "peak" => peak::run,
         "phrases" => phrases::run,
         "retrain_steps" => retrain_steps::run,

@@ -12,6 +12,7 @@ pub mod entity;
 pub mod f1;
 pub mod interval;
 pub mod link;
+pub mod nearest;
 pub mod paired;
 pub mod retrieval;
 mod special;

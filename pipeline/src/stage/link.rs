@@ -5,7 +5,7 @@
 
 pub(crate) mod config;
 mod encoding;
-mod nearest;
+mod names;
 mod told;
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use text::ner::of_graph::each_name;
 pub(crate) use self::config::Config;
 use self::config::{Candidates, name};
 use self::encoding::Encoding;
-use self::nearest::Names;
+use self::names::Names;
 use self::told::{Answer, Measured};
 use super::compute::Compute;
 use super::corpus::{Corpus, Told};
@@ -176,7 +176,7 @@ impl Stage for Linking {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {

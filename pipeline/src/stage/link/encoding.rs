@@ -3,10 +3,11 @@
 use downstream::encode::{Cut, Frame, Framed, Texts};
 use model::encoder::pool::Pooling;
 use model::eval::cosine;
+use model::eval::nearest::{Found, Nearest};
 use model::predict::Predictor;
 use tasks::token::encode::Vocabulary;
 
-use super::nearest::{Found, Names, Nearest};
+use super::names::{BEST, Names};
 use super::{Asked, Left};
 use crate::engine::context::Context;
 
@@ -34,32 +35,34 @@ impl Encoding<'_> {
         let mut all = vec![];
         for (asked, _) in sets {
             let texts: Vec<&str> = asked.iter().map(|one| one.text.as_str()).collect();
-            all.push(Nearest::new(self.vectors(&texts)?.0));
+            all.push(Nearest::new(self.vectors(&texts)?.0, self.predictor.config().hidden_size, BEST));
         }
         let mut cut = 0;
-        for (first, texts) in names.blocks(BLOCK) {
+        for (texts, entities) in names.blocks(BLOCK) {
             let (vectors, of_block) = self.vectors(&texts)?;
             cut += of_block;
             for nearest in &mut all {
-                nearest.look_at(names, first, &vectors)?;
+                nearest.compare(&vectors, entities)?;
             }
         }
         Ok((all.into_iter().map(Nearest::found).collect(), cut))
     }
 
-    /// The vectors of texts, of length 1, and how many texts were cut.
-    fn vectors(&self, texts: &[&str]) -> anyhow::Result<(Vec<Vec<f32>>, u64)> {
+    /// The vectors of texts, of length 1 and one after the other, and how many texts were cut.
+    fn vectors(&self, texts: &[&str]) -> anyhow::Result<(Vec<f32>, u64)> {
         let special = self.vocabulary.special();
         let encoded = Texts::new(self.vocabulary, texts, self.max_tokens)?;
         let frame = Frame { special, most: self.max_tokens, cut: Cut::Longest };
-        let (mut all, mut rows) = (Vec::with_capacity(texts.len()), Framed::new(frame)?);
+        let (mut all, mut rows) = (vec![], Framed::new(frame)?);
         let mut cut = 0;
         let mut flush = |rows: &Framed| -> anyhow::Result<()> {
             self.context.check()?;
             self.context.progress().add_rows(rows.rows.len() as u64);
             let mut vectors = self.predictor.pooled(&rows.rows, self.pooling)?;
-            vectors.iter_mut().for_each(|vector| cosine::unit(vector));
-            all.append(&mut vectors);
+            for vector in &mut vectors {
+                cosine::unit(vector);
+                all.extend_from_slice(vector);
+            }
             cut += rows.cuts.cut;
             Ok(())
         };

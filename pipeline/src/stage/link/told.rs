@@ -8,7 +8,7 @@ use model::eval::interval::{Bootstrap, Method, bootstrap};
 use serde_json::{Map, Value, json};
 
 use super::config::{Config, Set};
-use super::nearest::BEST;
+use super::names::BEST;
 use super::{Asked, Left};
 
 /// How intervals are drawn.
