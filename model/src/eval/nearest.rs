@@ -1,7 +1,6 @@
 //! What is nearest to a query by the cosine of vectors, found by comparing it with every vector there is.
 //!
-//! An approximate index (HNSW) finds in microseconds what this finds in milliseconds, but takes much longer to be made than all vectors take to be looked at once,
-//! and misses some; `just bench-nearest` has both.
+//! An approximate index (HNSW) takes several times as long to be made as thousands of queries take here, and misses some; `just bench-nearest` has both.
 
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
@@ -31,8 +30,8 @@ impl Nearest {
     /// Before any vector is looked at: of each query, `width` numbers of length 1, the `most` nearest things are wanted.
     #[must_use]
     pub fn new(queries: Vec<f32>, width: usize, most: usize) -> Self {
-        let count = queries.len() / width.max(1);
-        Self { best: vec![vec![]; count], queries, width: width.max(1), most, buffers: Buffers::new() }
+        let width = width.max(1);
+        Self { best: vec![vec![]; queries.len() / width], queries, width, most, buffers: Buffers::new() }
     }
 
     /// Compares all queries with these vectors, of length 1 and one after the other; `of` says which things each of them stands for.
