@@ -11,7 +11,7 @@ mod sieve;
 mod write;
 
 pub use merge::{Canon, merge};
-pub use policy::{Ambiguous, Inverses, Policy, SelfLoops, Unnamed};
+pub use policy::{Ambiguous, Inverses, Policy, SelfLoops, Unnamed, Unrelated};
 pub use report::Report;
 
 use std::io;

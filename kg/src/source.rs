@@ -83,13 +83,15 @@ pub struct SourceReport {
     pub funnel: Funnel,
     /// What else there is to know of it, by name.
     pub notes: Map<String, Value>,
+    /// What its user should be told, though nothing failed.
+    pub warnings: Vec<String>,
     /// Whether its texts fit its ids; to be judged when all sources are read.
     pub naming: Option<Naming>,
 }
 
 impl SourceReport {
     fn new(funnel: Funnel) -> Self {
-        Self { funnel, notes: Map::new(), naming: None }
+        Self { funnel, notes: Map::new(), warnings: Vec::new(), naming: None }
     }
 
     fn note(&mut self, name: &str, note: Value) {

@@ -279,3 +279,30 @@ fn what_cannot_be_tagged_is_refused_and_leaves_nothing() {
         none.text()
     );
 }
+
+#[test]
+fn what_is_in_no_triple_is_told_of_and_found_where_it_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path(), "");
+    let alone = "\n[Term]\nid: DOID:9\nname: whooping cough\n";
+    write_whole(&folder.path().join("graph.obo"), format!("{GRAPH}{alone}").as_bytes()).unwrap();
+    let texts = folder.path().join("cough.txt");
+    write_whole(&texts, b"Whooping cough and heart failure.\n").unwrap();
+    let tag = |out: &str, unrelated: &str| {
+        let run = Engraft::own(&["tag"], &config, &folder.path().join(out));
+        run.set(&format!("canon.unrelated={unrelated}")).fed(&texts).output()
+    };
+    let dropped = tag("dropped", "drop");
+    assert!(
+        dropped.text().contains("not looked for, since in no triple: 1 of the things"),
+        "{}",
+        dropped.text()
+    );
+    assert!(!dropped.text().contains("doid:9") && dropped.text().contains("doid:1"), "{}", dropped.text());
+    let kept = tag("kept", "keep");
+    assert!(kept.text().contains("doid:9") && !kept.text().contains("in no triple"), "{}", kept.text());
+    // What it takes to be an entity of a graph like others.
+    let run = Engraft::own(&["run", "shards", "report"], &config, &folder.path().join("kept"));
+    run.set("canon.unrelated=keep").set("vocabulary.train={ size = 60, min_frequency = 1 }").ok();
+    assert!(folder.path().join("kept/shards/index.json").is_file());
+}

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::policy::{Ambiguous, Policy};
 use crate::table::builder::{NAMED, OfferKind, Statements};
+use crate::table::draft::NOBODY;
 
 /// How an entity came to its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -62,9 +63,6 @@ pub(crate) struct Crosswalk {
     /// In the order of their keys.
     pub(crate) links: Vec<Link>,
 }
-
-/// In place of a source, for entities that only the crosswalk knows.
-const NOBODY: u32 = u32::MAX;
 
 /// Where a key leads in one step.
 enum Step {

@@ -57,7 +57,7 @@ pub struct Canon {
     /// The terms of the table, sorted.
     pub(super) terms: Vec<TermRow>,
     pub(super) report: Report,
-    unnamed: policy::Unnamed,
+    policy: Policy,
 }
 
 /// A term of the table, in numbers.
@@ -130,7 +130,7 @@ pub fn merge(builder: Builder, policy: &Policy) -> Result<Canon, Error> {
         stays: vec![true; counts.stated.len()],
         terms: Vec::new(),
         report: Report::empty(),
-        unnamed: policy.unnamed,
+        policy: policy.clone(),
         links: walk.links,
         target: walk.target,
         stated: all,
@@ -252,7 +252,7 @@ impl Canon {
 
     /// Whether what has no name was left out.
     pub(crate) fn leaves_out_unnamed(&self) -> bool {
-        self.unnamed == policy::Unnamed::Drop
+        self.policy.unnamed == policy::Unnamed::Drop
     }
 
     /// Whether what an entity became is called by an id, because no source has a text for it.
@@ -322,8 +322,11 @@ impl Canon {
         }
         self.mentioned = subjects;
         let mut next = 0;
+        let keeps = self.policy.unrelated == policy::Unrelated::Keep;
         for (place, id) in self.id_of_place.iter_mut().enumerate() {
-            if self.mentioned.iter().any(|mentioned| mentioned.get(dense(place))) {
+            let draft = self.order[place];
+            let named = || self.target[draft as usize] == draft && !self.stated.entities.is_nameless(draft);
+            if self.mentioned.iter().any(|mentioned| mentioned.get(dense(place))) || keeps && named() {
                 *id = next;
                 next += 1;
             }
@@ -385,7 +388,7 @@ fn direction(origin: u32) -> Direction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::canon::{Ambiguous, SelfLoops};
+    use crate::canon::{Ambiguous, SelfLoops, Unrelated};
     use crate::table::builder::OfferKind;
     use crate::table::{Graph, SemanticType, TermKind, TermOrigin};
 
@@ -488,6 +491,48 @@ mod tests {
     }
 
     #[test]
+    fn what_no_triple_mentions_is_left_out_or_kept_with_its_names() {
+        for (unrelated, expected) in
+            [(Unrelated::Drop, vec!["a", "b"]), (Unrelated::Keep, vec!["a", "b", "z"])]
+        {
+            let mut builder = Builder::new();
+            state(&mut builder, "s", ["a", "r", "b"], None);
+            builder.entity("s", "z", "Zoster");
+            // What another key stands for is no thing of its own, nor what has no name.
+            builder.entity("s", "y", "Zoster again");
+            builder.alias("y", "z");
+            builder.nameless("s", "x", "X1");
+            let canon = merge(builder, &Policy { unrelated, ..Policy::standard() }).unwrap();
+            let graph = canon.graph().unwrap();
+            let keys: Vec<&str> = graph.entities().iter().map(|entity| entity.key.as_str()).collect();
+            assert_eq!(keys, expected);
+            assert_eq!(canon.report().entities, expected.len() as u64);
+            if let Some(zoster) = graph.entities().get(2) {
+                assert_eq!(
+                    (zoster.text.as_str(), zoster.same_as.as_slice()),
+                    ("Zoster", ["y".to_owned()].as_slice())
+                );
+                assert!(zoster.origins.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_a_namespace_of_its_own_is_called_as_its_owner_calls_it_whatever_leads_there() {
+        let mut builder = Builder::new();
+        let owned = builder.entity("umls", "umls:C1", "Myocardial infarction");
+        builder.own(owned, "Myocardial infarction", Some(0));
+        // Its text comes last in byte order.
+        state(&mut builder, "doid", ["doid:1", "isa", "doid:2"], None);
+        let other = builder.entity("doid", "doid:1", "myocardial infarct");
+        builder.alias("doid:1", "umls:C1");
+        let _ = other;
+        let graph = merge(builder, &Policy::standard()).unwrap().graph().unwrap();
+        let merged = graph.entities().iter().find(|entity| entity.key == "umls:C1").unwrap();
+        assert_eq!(merged.text, "Myocardial infarction");
+    }
+
+    #[test]
     fn small_relations_of_a_source_go_and_their_entities_with_them() {
         let mut builder = Builder::new();
         builder.min_relation_count("umls", 2);
@@ -564,8 +609,8 @@ mod tests {
             inverses: crate::canon::Inverses::Keep,
             self_loops: SelfLoops::Keep,
             ambiguous: Ambiguous::First,
-            unnamed: crate::canon::Unnamed::Refuse,
             namespaces: vec!["umls".to_owned()],
+            ..Policy::standard()
         };
         let graph = merge(builder, &policy).unwrap().graph().unwrap();
         assert_eq!(sentences(&graph)[0], "umls:C0000001 has umls:C0015967: stated");

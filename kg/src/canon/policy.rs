@@ -46,6 +46,17 @@ pub enum Unnamed {
     Drop,
 }
 
+/// What to do with things that a source names and no triple mentions, as an ontology's subset has them whose parents lie outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unrelated {
+    /// They are left out and counted (`unused_entities`).
+    #[default]
+    Drop,
+    /// They are entities like others, with their names: to be found in texts, aligned and linked.
+    Keep,
+}
+
 /// How statements become one graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -58,6 +69,8 @@ pub struct Policy {
     pub ambiguous: Ambiguous,
     /// What to do with what has no name.
     pub unnamed: Unnamed,
+    /// What to do with what is in no triple.
+    pub unrelated: Unrelated,
     /// Namespaces of keys (what stands before `:`), the preferred one first: where a name fits one entity in each of two, it
     /// means that of the earlier.
     pub namespaces: Vec<String>,
@@ -78,6 +91,7 @@ impl Policy {
             self_loops: SelfLoops::Drop,
             ambiguous: Ambiguous::Leave,
             unnamed: Unnamed::Refuse,
+            unrelated: Unrelated::Drop,
             namespaces: ["umls", "mesh"].map(str::to_owned).to_vec(),
         }
     }

@@ -6,6 +6,7 @@
 
 mod options;
 mod rows;
+mod said;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,15 +16,16 @@ use base::setting::InvalidSetting;
 
 pub use self::options::{End, Layout, Nodes, Options, Relation};
 use self::rows::{Reading, Rows};
+use self::said::Said;
 use super::active::{Activity, INACTIVE};
 use super::curie::{self, Curie};
 use super::files::{Files, Reopened, Slot};
 use super::json_rows::BETWEEN;
 use super::named::Used;
-use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term, Wording};
+use super::ontology::{Link, Listed, NO_NODE, Ontology, Wording};
 use super::separated::{Column, NoRow, Record};
 use super::{Source, SourceReport};
-use crate::table::{Builder, SemanticType};
+use crate::table::Builder;
 
 /// What to do about a row that is not as the columns ask.
 const REMEDY: &str = "fix the row, or say in the config which column is which";
@@ -104,16 +106,6 @@ impl Used for Columns {
     }
 }
 
-/// What is said of a thing.
-#[derive(Default)]
-struct Said {
-    name: Option<String>,
-    others: BTreeSet<String>,
-    kinds: BTreeSet<String>,
-    /// Whether a table of nodes has an inactive row of it, or one that is not.
-    rows: [bool; 2],
-}
-
 /// All things, in the order in which they are first met.
 struct Things<'o> {
     source: &'o str,
@@ -150,6 +142,19 @@ impl Things<'_> {
         })
     }
 
+    /// Says how many ids have been given one name after another: one thing each, or several that share an id.
+    fn renamed(&self) -> Option<String> {
+        let said = self.order.iter().filter_map(|key| Some((key, self.said.get(key)?)));
+        let renamed: Vec<_> = said.filter_map(|(key, said)| Some((key, said.renamed()?))).collect();
+        let (key, [one, other]) = renamed.first()?;
+        Some(format!(
+            "{}: {} of {} ids have another name in a later row; the first is their name, others are synonyms ({key} is {one:?} and {other:?}): where these are different things, say which column tells them apart (namespace)",
+            self.source,
+            renamed.len(),
+            self.order.len()
+        ))
+    }
+
     /// What is said of the thing of this key.
     fn said(&mut self, key: String) -> &mut Said {
         if !self.said.contains_key(&key) {
@@ -180,20 +185,8 @@ impl Things<'_> {
             let field = column.map_or("", |at| record.field(at));
             field.split(BETWEEN).map(str::trim).filter(|text| !text.is_empty())
         };
-        for name in values(places.name) {
-            match &said.name {
-                None => said.name = Some(name.to_owned()),
-                Some(known) if known != name => {
-                    said.others.insert(name.to_owned());
-                }
-                Some(_) => {}
-            }
-        }
-        for kind in values(places.kind) {
-            if !said.kinds.contains(kind) {
-                said.kinds.insert(kind.to_owned());
-            }
-        }
+        said.name(values(places.name));
+        said.kinds(values(places.kind));
     }
 
     /// The keys of what an edge joins, and its relation.
@@ -298,32 +291,20 @@ pub fn read(
         )?;
     }
     lists.edges.last().map_or(Ok(()), |file| reading.met(file))?;
+    let renamed = things.renamed();
     let label = lists.edges.first().map(|file| file.label.clone()).unwrap_or_default();
     let listed = Listed { name: "things", reasons: &[], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, options.taken(), &label, listed, builder);
     for (at, key) in (1..).zip(std::mem::take(&mut things.order)) {
         let said = things.said.remove(&key).unwrap_or_default();
         // Keys are there once.
-        let _ = ontology.term(term(key, said), at);
+        let _ = ontology.term(said.term(key), at);
     }
     ontology.settle();
     let mut report = state(lists, &things, ontology)?;
     report.funnel.supporting.extend(supporting);
+    report.warnings.extend(renamed);
     Ok(report)
-}
-
-fn term(key: String, said: Said) -> Term {
-    let Said { name, others, kinds, rows } = said;
-    let types = kinds.into_iter().map(|name| SemanticType { code: None, name });
-    let synonyms = others.into_iter().map(|text| Synonym { text, scope: Scope::Exact });
-    Term {
-        key,
-        name,
-        types: types.collect(),
-        synonyms: synonyms.collect(),
-        is_obsolete: rows == [true, false],
-        ..Term::default()
-    }
 }
 
 /// States the rows of all edges.

@@ -172,7 +172,7 @@ impl Naming {
         );
         let given = if things == "relations" { "names for these relations" } else { "texts for these ids" };
         let remedy = format!(
-            "give {given} (sources.*.{source}.max_untexted = {:.4} would allow as many)",
+            "give {given} (max_untexted = {:.4} of the source {source} would allow as many)",
             Share::least(count, all, 4)
         );
         Err(ReadError::new(source.as_str(), found, "the text of each", remedy))

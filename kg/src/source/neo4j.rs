@@ -297,12 +297,13 @@ fn within(end: &End, record: &Record<'_>) -> Result<String, NoRow> {
 
 fn term(name: &str, options: &Options, columns: &Columns, record: &Record<'_>, own: &str) -> Term {
     let id = columns.id.as_ref().map(|id| record.field(id.column).trim()).unwrap_or_default();
-    let known = options.key.as_ref().and_then(|key| columns.property(record, key)).unwrap_or(id);
-    let key = match curie::split(known) {
+    let known = options.key.as_ref().and_then(|key| columns.property(record, key));
+    let key = match curie::split(known.unwrap_or(id)) {
         Some(Curie { prefix, id }) if options.namespaces.contains_key(prefix) => {
             Curie { prefix: &options.namespaces[prefix], id }.key()
         }
-        _ => format!("{name}:{own}"),
+        // A database counts its nodes anew in each export; what the property says stays.
+        _ => format!("{name}:{}", known.unwrap_or(own)),
     };
     let labels = columns.labels.map(|column| record.field(column)).unwrap_or_default();
     let labels: BTreeSet<&str> =

@@ -5,7 +5,7 @@
 //! | `CONCEPT.csv` | the concepts, keyed by vocabulary and code: code `386661006` of `SNOMED` is `snomed:386661006`; name, domain as type; invalid ones are obsolete |
 //! | `CONCEPT_RELATIONSHIP.csv` | relationships that are valid, of concept 1 to concept 2; `Maps to` tells the crosswalk what a concept is elsewhere |
 //! | `CONCEPT_SYNONYM.csv` | other names, in the languages that are asked for; left out if it is not there |
-//! | `RELATIONSHIP.csv` | which relationships are inverse; left out if it is not there |
+//! | `RELATIONSHIP.csv` | which relationships are inverse; a warning says if it is not there |
 //!
 //! A code that a vocabulary gave to several concepts means the valid one; the others are counted as `code_of_another`.
 
@@ -192,6 +192,18 @@ pub fn read(
     let mut report = ontology.finish(rows.lines, rows.bytes)?;
     report.funnel.triples.columns_not_used = rows.columns_not_used;
     report.funnel.supporting.extend(supporting);
+    for (table, file, what) in [
+        (
+            &tables.relations,
+            RELATIONSHIP,
+            "nothing says which relationships are inverse, and facts stand both ways round",
+        ),
+        (&tables.synonyms, SYNONYM, "concepts have their names alone"),
+    ] {
+        if table.is_none() {
+            report.warnings.push(format!("{name}: {file} is not there: {what}"));
+        }
+    }
     Ok(report)
 }
 

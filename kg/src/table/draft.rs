@@ -89,6 +89,9 @@ const NO_LEVEL: u8 = u8::MAX;
 /// Stands for the source of an entity that the owner of its namespace has worded.
 const OWNER: u32 = u32::MAX;
 
+/// In place of a source, for entities that only the crosswalk knows; it words none that their owner has worded.
+pub(crate) const NOBODY: u32 = u32::MAX - 1;
+
 /// The entities in the making.
 #[derive(Debug)]
 pub(crate) struct Entities {

@@ -5,6 +5,7 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use base::cancel::CancelToken;
 use base::gz;
 use base::read::ReadError;
@@ -117,6 +118,7 @@ pub(super) fn tag(
     asked.to.check(asked.into.as_deref())?;
     let inputs = inputs(asked, &config.format)?;
     let tools = config.tools(triples, triggers.as_deref())?;
+    unlooked_for(triples)?;
     let started = now();
     let said = predict::unless_gone(|| {
         let mut tagging = Tagging::new(&tools, asked.to.open(asked.into.as_deref())?, cancel.clone());
@@ -129,6 +131,24 @@ pub(super) fn tag(
         Err(_) if cancel.is_cancelled() => Ok(Exit::Interrupted),
         said => said,
     }
+}
+
+/// Says how many things the sources name that the table lacks, since no triple mentions them.
+fn unlooked_for(triples: &Path) -> anyhow::Result<()> {
+    let file = triples.join("funnel.json");
+    let funnel: serde_json::Value = match std::fs::read(&file) {
+        Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| file.display().to_string())?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(anyhow::Error::from(error).context(file.display().to_string())),
+    };
+    let unused = funnel["merged"]["unused_entities"].as_u64().unwrap_or_default();
+    if unused > 0 {
+        print::note(&format!(
+            "note: not looked for, since in no triple: {} of the things that the sources name (canon.unrelated = \"keep\" keeps them)",
+            thousands(unused)
+        ));
+    }
+    Ok(())
 }
 
 /// A file to read.

@@ -44,6 +44,10 @@ pub(crate) struct Config {
     ///
     /// Source: ours: a missing name is more often a wrong file than a nameless thing.
     pub(crate) unnamed: canon::Unnamed,
+    /// What to do with things that a source names and no triple mentions, as a subset of an ontology has them.
+    ///
+    /// Source: ours: a graph is of triples; a dictionary of names (`engraft tag`, `align`, `link`) wants them, too.
+    pub(crate) unrelated: canon::Unrelated,
     /// Key prefixes (before the colon), most preferred first: a name that matches one entity in each of two namespaces means the one in the
     /// earlier.
     ///
@@ -70,6 +74,7 @@ impl Default for Config {
             self_loops: canon::SelfLoops::default(),
             ambiguous: canon::Ambiguous::default(),
             unnamed: canon::Unnamed::default(),
+            unrelated: canon::Unrelated::default(),
             namespaces: vec!["umls".to_owned(), "mesh".to_owned()],
             declared: BTreeSet::new(),
             rows_in_memory: 4_000_000,
@@ -107,6 +112,7 @@ impl Triples {
             self_loops: self.config.self_loops,
             ambiguous: self.config.ambiguous,
             unnamed: self.config.unnamed,
+            unrelated: self.config.unrelated,
             namespaces: self.config.namespaces.clone(),
         }
     }
@@ -118,7 +124,7 @@ impl Stage for Triples {
     }
 
     fn version(&self) -> u32 {
-        5
+        6
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -148,11 +154,11 @@ impl Stage for Triples {
         let canon = kg::source::merge(builder, &self.policy(), &reports)?;
         context.check()?;
         let (mut read, mut notes) = (Vec::new(), Vec::new());
-        for SourceReport { funnel, notes: noted, naming } in reports {
+        for SourceReport { funnel, notes: noted, warnings, naming } in reports {
             if let Some(nothing) = funnel.nothing_kept() {
                 context.warn(nothing);
             }
-            for warning in funnel.left_out() {
+            for warning in funnel.left_out().into_iter().chain(warnings) {
                 context.warn(warning);
             }
             for warning in naming.map(|naming| naming.settle(&canon)).transpose()?.unwrap_or_default() {

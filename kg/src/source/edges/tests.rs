@@ -6,6 +6,7 @@ use super::*;
 use crate::canon::{Canon, Policy, merge};
 use crate::source::testing::{self, reopened};
 use crate::table::Entity;
+use crate::table::SemanticType;
 
 const PRIME: &str = "relation,display_relation,x_index,x_id,x_type,x_name,x_source,y_index,y_id,y_type,y_name,y_source\n\
     indication,indication,0,DB00945,drug,Aspirin,DrugBank,1,5148,disease,\"fever, high\",MONDO\n\
@@ -72,6 +73,24 @@ fn rows_of_primekg_name_and_type_their_ends() {
     );
     let texts = &report.funnel.supporting[1];
     assert_eq!(texts.kept, 6, "five names, and another one of aspirin");
+}
+
+#[test]
+fn an_id_that_two_things_share_is_told_and_spellings_are_not() {
+    let options = json!({
+        "files": ["e.csv"],
+        "subject": {"id": "x", "name": "x_name"}, "object": {"id": "y", "name": "y_name"}, "relation": {"column": "r"},
+    });
+    let rows = "r,x,x_name,y,y_name\ntarget,1,Aspirin,5742,PTGS1\nshows,5742,urethritis,7,Fever\nshows,8,aspirin,7,FEVER\n";
+    let (report, _) = parse(rows, &[], options.clone()).unwrap();
+    let [told] = report.warnings.as_slice() else { panic!("{:?}", report.warnings) };
+    assert!(
+        told.contains("1 of 4 ids have another name")
+            && told.contains("mine:5742 is \"PTGS1\" and \"urethritis\""),
+        "{told}"
+    );
+    let (report, _) = parse(&rows.replace("urethritis", "ptgs1"), &[], options).unwrap();
+    assert!(report.warnings.is_empty(), "{:?}", report.warnings);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! | in the graph | as in OBO format |
 //! |---|---|
-//! | a node of type `CLASS`: `id`, `lbl`, `meta.definition` | a `[Term]`: `id` (`http://purl.obolibrary.org/obo/GO_0000001` is `GO:0000001`), `name`, `def` |
+//! | a node of type `CLASS`, or with a label and no type: `id`, `lbl`, `meta.definition` | a `[Term]`: `id` (`http://purl.obolibrary.org/obo/GO_0000001` is `GO:0000001`), `name`, `def` |
 //! | `meta.synonyms`, `meta.xrefs`, `meta.deprecated` | `synonym`, `xref`, `is_obsolete` |
 //! | `meta.basicPropertyValues` | `namespace`, `alt_id`, `replaced_by`; of a property the name that OBO files call it by |
 //! | a node of type `PROPERTY` that is no annotation | a `[Typedef]` |
@@ -102,7 +102,8 @@ impl Node {
     }
 
     fn is_class(&self) -> bool {
-        self.kind.as_deref() == Some("CLASS")
+        // The format leaves the type to whoever writes it; what is only referred to has no label.
+        self.kind.as_deref().map_or(self.lbl.is_some(), |kind| kind == "CLASS")
     }
 
     /// What OBO format calls a relation.

@@ -110,6 +110,7 @@ fn vocabularies_standards_and_mappings_are_as_asked_for() {
     assert_eq!(report.funnel.supporting[0].dropped[OTHER_VOCABULARY], 6);
     let (report, canon) = parse(&ALL[..2], |of| of.concepts = Concepts::Standard).unwrap();
     assert_eq!(triples(&canon).len(), 2, "without RELATIONSHIP.csv nothing says that they are inverse");
+    assert!(report.warnings[0].contains("RELATIONSHIP.csv is not there"), "{:?}", report.warnings);
     assert_eq!(report.funnel.supporting[0].dropped[NOT_STANDARD], 7);
     let (_, canon) = parse(&ALL, |of| of.maps_to = MapsTo::Relation).unwrap();
     assert!(triples(&canon).contains(&"icd10cm:R50.9 maps_to snomed:386661006".to_owned()));

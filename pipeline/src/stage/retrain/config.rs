@@ -134,7 +134,7 @@ pub(crate) struct Patience {
     /// What decides, of the part `valid`: `loss`, the weighted sum of the tasks' losses, or that of one task (`TASK.loss`), where lower is better, or
     /// `TASK.accuracy`, where higher is.
     ///
-    /// Source: KIMERA, table A3: the loss.
+    /// Source: ours: KIMERA has a patience (table A3) and does not say of what.
     pub measure: String,
     /// An evaluation uses at most this many steps' worth of `valid`, the same samples every time.
     ///

@@ -30,7 +30,7 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Abbreviations {
-    /// They mean throughout the document what they are defined as, by the rules of Schwartz and Hearst (2003).
+    /// They mean throughout the document what they are defined as, by the rules of Schwartz and Hearst (2003), if that is a name; others are looked up like any word.
     #[default]
     Defined,
     /// They are words like any other.
