@@ -1,4 +1,7 @@
-//! The presets `ontologies` and `sapbert`, each by its own command, on files in the places and the layouts of those that `engraft fetch` brings, made small.
+//! The presets `ontologies` and `sapbert`, each by its own command, on files in the places and the layouts of those that `engraft fetch` brings, made small; and what all presets have.
+
+mod papers;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -75,6 +78,19 @@ fn files(data: &Path) {
     put(data, "bc5cdr/CDR_Data/CDR.Corpus.v010516/CDR_TestSet.PubTator.txt", &texts);
 }
 
+/// A small BERT with DOID's words as a checkpoint in the folder `name`, in the place of all-MiniLM-L6-v2 and others.
+fn checkpoint(data: &Path, name: &str) {
+    let made = tempfile::tempdir().unwrap();
+    let text = "version = 5\n[sources.obo]\npath = \"doid/DO_rare_slim.obo\"\n[vocabulary.train]\nsize = 120\nmin_frequency = 1\n\
+        [encoder]\nfrom = \"fresh\"\nhidden_size = 16\nintermediate_size = 32\nnum_hidden_layers = 2\nnum_attention_heads = 2\n\
+        [align]\nmax_steps = 1\nbatch = 4\n";
+    put(made.path(), "fresh.toml", text);
+    files(made.path());
+    Engraft::own(&["run", "align"], &made.path().join("fresh.toml"), &made.path().join("out")).ok();
+    std::fs::create_dir_all(data).unwrap();
+    std::fs::rename(made.path().join("out/align/model"), data.join(name)).unwrap();
+}
+
 #[test]
 fn ontologies_makes_shards_of_five_graphs_in_which_one_thing_is_one_entity() {
     let folder = tempfile::tempdir().unwrap();
@@ -102,16 +118,7 @@ fn sapbert_learns_synonyms_and_links_before_and_after() {
     let folder = tempfile::tempdir().unwrap();
     let (data, out) = (folder.path().join("data"), folder.path().join("out"));
     files(&data);
-    // An encoder as a checkpoint in the place of all-MiniLM-L6-v2.
-    let made = folder.path().join("made");
-    let fresh = folder.path().join("fresh.toml");
-    let text = "version = 5\n[sources.obo]\npath = \"doid/DO_rare_slim.obo\"\n[vocabulary.train]\nsize = 120\nmin_frequency = 1\n\
-        [encoder]\nfrom = \"fresh\"\nhidden_size = 16\nintermediate_size = 32\nnum_hidden_layers = 1\nnum_attention_heads = 2\n\
-        [align]\nmax_steps = 1\nbatch = 4\n";
-    write_whole(&fresh, text.as_bytes()).unwrap();
-    let run = Engraft::plain(&["run", "align"], &made).arg("--config").arg(&fresh);
-    run.arg("--data").arg(&data).ok();
-    std::fs::rename(made.join("align/model"), data.join("minilm")).unwrap();
+    checkpoint(&data, "minilm");
     let run = |verb: &[&str]| {
         let run = Engraft::plain(verb, &out).arg("--preset").arg("sapbert").arg("--data").arg(&data);
         run.set("align.batch=4").set("align.epochs=20").set("align.learning_rate=5e-3").ok()
@@ -133,4 +140,22 @@ fn sapbert_learns_synonyms_and_links_before_and_after() {
         "{of}"
     );
     assert!(run(&["plan", "link"]).contains("up to date"));
+}
+
+#[test]
+fn every_preset_that_trains_takes_a_gpu_where_there_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let presets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/presets");
+    let mut trains = 0;
+    for file in std::fs::read_dir(presets).unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        // Triples, shards and maps alone.
+        if !["ontologies", "umls", "kam-corpus"].contains(&name) {
+            let config = Engraft::plain(&["config", "--preset", name], folder.path()).ok();
+            assert!(config.contains("device = \"auto\""), "{name}: {config}");
+            trains += 1;
+        }
+    }
+    assert!(trains > 10);
 }

@@ -257,6 +257,21 @@ fn every_on_disk_format_has_its_table_in_the_docs() {
 }
 
 #[test]
+fn what_a_promise_names_as_its_test_is_there() {
+    let promises = fs::read_to_string(root().join("docs/promises.md")).unwrap();
+    let named = promises.split('`').skip(1).step_by(2);
+    let paths: Vec<&str> =
+        named.filter(|name| name.contains('/') && !name.contains([' ', '{', '<'])).collect();
+    let complaints: Vec<String> = paths
+        .iter()
+        .filter(|path| !root().join(path).exists())
+        .map(|path| format!("docs/promises.md names {path}, which is not there"))
+        .collect();
+    assert!(paths.len() > 150);
+    report(&complaints);
+}
+
+#[test]
 fn a_launcher_is_read_at_a_glance() {
     let mut seen = 0;
     for file in fs::read_dir(root().join("launchers")).unwrap() {

@@ -1,4 +1,4 @@
-//! The search for a head mask: the least important heads are masked step by step until the score falls (KIMERA, section 3.1 and table A3; Michel et al. 2019).
+//! The search for a head mask: the least important heads are masked step by step until the score falls (KIMERA, section 2.1 and table A3; Michel et al. 2019).
 
 mod pick;
 #[cfg(test)]

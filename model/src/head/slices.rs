@@ -1,4 +1,4 @@
-//! Which slices of which parameters belong to a head (KIMERA, equations 3 and 4).
+//! Which slices of which parameters belong to a head (KIMERA, equation 3).
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Updates that spare kept heads (KIMERA, equations 3 and 4): what a kept head loses of its gradient and of its step.
+//! Updates that spare kept heads (KIMERA, equation 3): what a kept head loses of its gradient and of its step.
 //!
 //! Under AdamW only a scaled *step* slows a head down: the moments divide any constant factor of the gradient out again, so a
 //! soft mask on the gradient trains as fast as none. It stays as [`SoftOn::Gradient`] for comparison.

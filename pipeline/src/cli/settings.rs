@@ -70,7 +70,7 @@ fn init(name: &str) -> anyhow::Result<Exit> {
 }
 
 /// Presets of published experiments, which name data of their own.
-const EXPERIMENTS: [&str; 9] = [
+const EXPERIMENTS: [&str; 13] = [
     "kg-bert",
     "glue",
     "label-embedding-tables",
@@ -78,6 +78,10 @@ const EXPERIMENTS: [&str; 9] = [
     "ontologies",
     "graft-medquad",
     "umls-graft",
+    "kimera-retrieval",
+    "kam-corpus",
+    "kam-bert-tables",
+    "mt-bert-sets",
     "sapbert",
     "mt-clinical-sets",
 ];
@@ -90,8 +94,9 @@ fn first(name: &str, about: &str) -> String {
          version = 5\n"
     );
     if EXPERIMENTS.contains(&name) {
-        // The one that leaves graph and encoder to the user.
+        // What they leave to the user.
         let own = match name {
+            "kam-corpus" => "vocabulary.train.size = 8000\n",
             "graft-medquad" => {
                 "vocabulary.file = \"bert/vocab.txt\"\nencoder = { from = \"checkpoint\", path = \"bert\" }\nsources.rotmensch.path = \"rotmensch/DerivedKnowledgeGraph_final.csv\"  # or graphs of your own\n"
             }
@@ -109,7 +114,7 @@ fn first(name: &str, about: &str) -> String {
          # data = \"data\"  # what paths of your own files count from\n"
     );
     let texts = match name {
-        "kam-bert" => {
+        "kam-bert" | "kam-ablations" => {
             "corpus.texts = [{ name = \"world\", paths = [\"world:text\"], format.text = \"paragraph\" }]\n"
         }
         "link-prediction" => return head,

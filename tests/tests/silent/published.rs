@@ -174,6 +174,21 @@ fn silent_12_an_official_split_that_can_be_read_off_is_refused_until_it_is_accep
     let page = fs::read_to_string(folder.path().join("out/report/index.html")).unwrap();
     assert!(page.contains("28 of test would leak") && !page.contains(">no leak<"));
 
+    // What is ranked of it is told before the scores, and once more without what could be read off.
+    let ranked = run(folder.path(), &["run", "rank"]).set("split.suspect.accept=0.934");
+    let ranked = ranked.set(
+        "encoder={ from = \"fresh\", hidden_size = 16, intermediate_size = 32, num_hidden_layers = 1, num_attention_heads = 2 }",
+    );
+    let told = ranked
+        .set("rank={ by = \"similarity\", from = \"encoder\", same = \"ids\", best = 4000000000 }")
+        .output();
+    assert_eq!(told.code(), Some(0), "{}", told.text());
+    assert!(told.text().contains("of 30 triples of test 28 seem to be given away"), "{}", told.text());
+    let scores = json(folder.path().join("out/rank/rank.json"));
+    assert_eq!(scores["given_away"], json!({"suspected": 28}));
+    assert_eq!(scores["not_given_away"]["filtered"]["ranks"], 4);
+    engraft_tests::python::python("rank.py", &folder.path().join("out"));
+
     let aside = "split.parts={ official = { source = \"umls-network\", leaky = \"aside\" } }";
     run(folder.path(), &["run", "split"]).set(aside).ok();
     let parts = &json(folder.path().join("out/split/split.json"))["triples"];
