@@ -129,7 +129,7 @@ impl Wanted {
             reason: reason.to_owned(),
         };
         match self {
-            Wanted::Cpu => Ok(cpu("as asked".to_owned())),
+            Wanted::Cpu => Ok(cpu("as `compute.device` says".to_owned())),
             Wanted::Auto if !cuda_is_available() => Ok(cpu("this build has no CUDA".to_owned())),
             Wanted::Auto => Ok(match cuda(0) {
                 Ok(device) => gpu(device, 0, "the first CUDA device"),
@@ -139,7 +139,7 @@ impl Wanted {
                 "device {self}: this build has no CUDA; build with `--features cuda` (without a CUDA toolkit: scripts/cuda-build.sh), or take the device auto or cpu"
             ))),
             Wanted::Cuda(number) => match cuda(number) {
-                Ok(device) => Ok(gpu(device, number, "as asked")),
+                Ok(device) => Ok(gpu(device, number, "as `compute.device` says")),
                 Err(source) => Err(Error::Misfit(format!(
                     "device {self}: it does not answer ({source}); take the number of one that `nvidia-smi -L` lists (processes started together have one each), or the device auto or cpu"
                 ))),
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn what_was_chosen_is_told_with_its_reason() {
         let cpu = Wanted::Cpu.choose().unwrap();
-        assert!(cpu.device.is_cpu() && cpu.describe() == "cpu: as asked");
+        assert!(cpu.device.is_cpu() && cpu.describe() == "cpu: as `compute.device` says");
         let auto = Wanted::Auto.choose().unwrap();
         let told = auto.describe();
         match (cuda_is_available(), auto.device.is_cpu()) {

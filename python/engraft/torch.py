@@ -55,6 +55,10 @@ class _Loops:
     def _behind(self, workers: int = MOST) -> torch.Tensor:
         return self._numbers[2 : 2 + workers]
 
+    def with_workers(self) -> bool:
+        """Whether a loop of worker processes has begun and is not over."""
+        return int(self._numbers[0]) not in (0, -1)
+
     def place(self, epoch: int, info: "WorkerInfo | None" = None) -> None:
         """The next loop shows `epoch`; a worker says so for itself."""
         if info:
@@ -100,7 +104,8 @@ class Stream(IterableDataset[dict[str, dict[str, torch.Tensor]]]):
     """`engraft.Stream` whose steps are dictionaries of tensors, by task.
 
     A loop gives the steps of one epoch. The first begins at epoch 0 or where a state was loaded, each other one at the beginning of the next
-    epoch; after a loop that was left early, at the beginning of the same epoch once more. Worker processes take turns with the steps, which
+    epoch; after a loop that was left early, at the beginning of the same epoch once more (workers that had made its last steps ahead count it
+    as over: `set_epoch` says which is meant). Worker processes take turns with the steps, which
     come in the same order whatever the number of workers.
 
     Takes the arguments of `engraft.Stream`; `rank` and `world_size` are those of `torch.distributed`, or else of the variables RANK and
@@ -153,7 +158,12 @@ class Stream(IterableDataset[dict[str, dict[str, torch.Tensor]]]):
         self._loops.place(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the stream stands, the same on all ranks. What stands under `stream` is engraft's own state (`engraft.Stream.state_dict`)."""
+        """Where the stream stands, the same on all ranks. What stands under `stream` is engraft's own state (`engraft.Stream.state_dict`).
+
+        While workers make the steps, they alone know: a `StatefulDataLoader` asks them, and this is an error in the process that has the loader.
+        """
+        if get_worker_info() is None and self._loops.with_workers():
+            raise RuntimeError("worker processes make the steps, and they alone know how far they are: take the state of a StatefulDataLoader, or num_workers=0")
         return {"stream": self.stream.state_dict(), "epoch": self._epoch, "begin": self._begin}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

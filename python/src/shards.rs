@@ -43,6 +43,11 @@ impl Places {
     /// # Errors
     /// Names the first that is none.
     pub(crate) fn take(shards: String, from: &Arguments<'_, '_>) -> PyResult<Self> {
+        let shards = match Location::parse(&shards) {
+            // A URL of this machine's own, too.
+            Ok(Location::Local(folder)) => folder.to_string_lossy().into_owned(),
+            _ => shards,
+        };
         let path = |name: &str| from.take(name)?.map(|found| found.extract::<PathBuf>()).transpose();
         Ok(Self { shards, graph: path("graph")?, cache: path("cache")?, negatives: from.negatives()? })
     }

@@ -83,6 +83,11 @@ def the_order_is_that_of_rust():
                 assert batch == step, f"{case['how']}, epoch {epoch}, step {number}"
 
 
+def a_folder_may_be_named_by_its_url():
+    here, there = stream(), engraft.Stream((out / "shards").absolute().as_uri(), **HOW)
+    assert plain(next(here)) == plain(next(there))
+
+
 def an_epoch_shows_every_row_once():
     one = stream(items=50)
     triples = json.loads((shards / "index.json").read_text())["triples"]["train"]

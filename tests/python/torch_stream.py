@@ -265,6 +265,10 @@ def a_loop_that_was_left_early_begins_anew():
         of = DataLoader(stream(), batch_size=None, num_workers=workers, persistent_workers=persistent)
         for _, step in zip(range(3), of):
             pass
+        try:
+            assert of.dataset.state_dict()["stream"]["step"] >= 3 and not workers
+        except RuntimeError as error:
+            assert workers and "StatefulDataLoader" in str(error), error
         assert [keys(of), keys(of)] == expected, (workers, persistent)
         of.dataset.set_epoch(1)
         assert keys(of) == expected[1], (workers, persistent)

@@ -102,6 +102,13 @@ impl Engraft {
         GRAFT.iter().fold(engraft, |engraft, set| engraft.set(set))
     }
 
+    /// In this working folder.
+    #[must_use]
+    pub fn inside(mut self, folder: &Path) -> Self {
+        self.0.current_dir(folder);
+        self
+    }
+
     /// With one more `--set`.
     #[must_use]
     pub fn set(self, set: &str) -> Self {

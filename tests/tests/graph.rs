@@ -112,13 +112,17 @@ fn a_source_that_is_set_without_a_config_is_the_whole_graph_and_one_of_the_world
         read.map(|of| of["source"].as_str().unwrap().to_owned()).collect()
     };
     let run = |out: &str, set: &str| {
-        let ran = Engraft::plain(&["run", "triples"], &folder.path().join(out)).set(set).output();
+        let run = Engraft::plain(&["run", "triples"], &folder.path().join(out)).set(set);
+        let ran = run.inside(folder.path()).output();
         assert_eq!(ran.code(), Some(0), "{}", ran.text());
         ran.text()
     };
-    let told = run("own", &format!("sources.obo.path={}", file.display()));
-    assert!(told.contains("sources.obo is read in place of the embedded world's sources"), "{told}");
-    assert_eq!(read("own"), ["obo"]);
+    // Its whole path, and as it lies in the working folder.
+    for (out, path) in [("own", file.to_str().unwrap()), ("near", "own.obo")] {
+        let told = run(out, &format!("sources.obo.path={path}"));
+        assert!(told.contains("sources.obo is read in place of the embedded world's sources"), "{told}");
+        assert_eq!(read(out), ["obo"]);
+    }
     let told = run("world", "sources.umls.max_srl=0");
     assert!(!told.contains("in place of"), "{told}");
     assert_eq!(read("world"), ["rotmensch", "hsdn", "mesh", "umls"]);

@@ -41,7 +41,13 @@ pub(super) fn settle(command: &mut Command) -> anyhow::Result<()> {
     if is_found {
         common.config = found(&std::env::current_dir().context("the working folder cannot be told")?);
     }
-    let Some(file) = common.config.clone() else { return Ok(()) };
+    let Some(file) = common.config.clone() else {
+        // What stands on the command line alone counts from where that is given; the note that it is read says so.
+        if common.data.is_none() && !config::in_place_of_world(&common.set)?.is_empty() {
+            common.data = Some(PathBuf::from("."));
+        }
+        return Ok(());
+    };
     let folder = file.parent().unwrap_or(Path::new(""));
     if (common.data.is_some() && common.out.is_some())
         || matches!(command.subcommand, Subcommand::Config { .. })
@@ -110,7 +116,7 @@ fn found(folder: &Path) -> Option<PathBuf> {
 
 fn in_place(source: &str) -> String {
     format!(
-        "note: sources.{source} is read in place of the embedded world's sources and texts; a config says what is read together (engraft init)"
+        "note: sources.{source} is read in place of the embedded world's sources and texts, from the working folder unless --data says otherwise; a config says what is read together (engraft init)"
     )
 }
 

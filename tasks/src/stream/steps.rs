@@ -147,7 +147,7 @@ impl Stream {
         } else {
             let batches: Option<Vec<u64>> = lanes.iter().map(Lane::batches).collect();
             let batches = batches.ok_or_else(|| {
-                let problem = "needs batches of a number of items, but a token budget decides only while reading; use `items` or `bucketed`";
+                let problem = "needs batches of a number of items, in buckets or not, but a token budget decides only while reading";
                 Error::Unfit(format!("schedule {} {problem}", config.schedule.name()))
             })?;
             Some(Turns::new(config.schedule, batches, RngKey::new(config.seed).named("schedule")))
