@@ -82,7 +82,7 @@ bench-stream DATA PYTHON="python3" MOSAIC="python3" OUT="out/bench-stream":
     {{PYTHON}} benches/stream.py target/release/bench {{OUT}}/world/shards {{OUT}}/real/shards --mosaic {{MOSAIC}}
 
 # Shards as batches in Python: the wheel beside `datasets` and MosaicML Streaming, in one run (PYTHON needs benches/requirements.txt and the
-# wheel of `scripts/wheel.sh`, MOSAIC mosaicml-streaming; SHARDS a folder of shards).
+# wheel of `scripts/wheel.sh`, MOSAIC mosaicml-streaming and pyarrow; SHARDS a folder of shards).
 bench-python SHARDS PYTHON="python3" MOSAIC="":
     {{PYTHON}} benches/python.py {{SHARDS}} {{ if MOSAIC == "" { "" } else { "--mosaic " + MOSAIC } }}
 

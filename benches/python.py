@@ -1,7 +1,7 @@
 """Shards as batches of NumPy arrays in Python: engraft's wheel beside `datasets` and MosaicML Streaming, in one run.
 
 Usage: python.py SHARDS [--mosaic PYTHON] [--task TASK] [--items 32 256]
-This Python needs benches/requirements.txt and the package `engraft` (scripts/wheel.sh), that of --mosaic `mosaicml-streaming`. All give the rows of
+This Python needs benches/requirements.txt and the package `engraft` (scripts/wheel.sh), that of --mosaic `mosaicml-streaming` and pyarrow. All give the rows of
 the task's training part once, in shuffled order where the reader shuffles, as `input_ids` and `attention_mask` padded to the longest row of a batch,
 and the labels. Readers take turns, each in a process of its own; speeds are rows per second of the processor, opening and importing left out, medians
 of three. Then, what share of its speed another thread of Python keeps while steps of 4,096 triples are made and taken, at a trainer's pace and as fast as they are made, the
