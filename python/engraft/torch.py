@@ -50,6 +50,7 @@ class _Loops:
     def __init__(self) -> None:
         # The mark of the present set of processes, the epoch that its first loop shows, and for each worker the epochs behind it.
         self._numbers: torch.Tensor = torch.zeros(2 + self.MOST, dtype=torch.int64).share_memory_()
+        self._numbers[0] = -1
         self._mark: int | None = None
 
     def _behind(self, workers: int = MOST) -> torch.Tensor:
@@ -57,7 +58,7 @@ class _Loops:
 
     def with_workers(self) -> bool:
         """Whether a loop of worker processes has begun and is not over."""
-        return int(self._numbers[0]) not in (0, -1)
+        return int(self._numbers[0]) != -1
 
     def place(self, epoch: int, info: "WorkerInfo | None" = None) -> None:
         """The next loop shows `epoch`; a worker says so for itself."""

@@ -524,9 +524,8 @@ mod tests {
         builder.own(owned, "Myocardial infarction", Some(0));
         // Its text comes last in byte order.
         state(&mut builder, "doid", ["doid:1", "isa", "doid:2"], None);
-        let other = builder.entity("doid", "doid:1", "myocardial infarct");
+        builder.entity("doid", "doid:1", "myocardial infarct");
         builder.alias("doid:1", "umls:C1");
-        let _ = other;
         let graph = merge(builder, &Policy::standard()).unwrap().graph().unwrap();
         let merged = graph.entities().iter().find(|entity| entity.key == "umls:C1").unwrap();
         assert_eq!(merged.text, "Myocardial infarction");

@@ -5,7 +5,6 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use base::cancel::CancelToken;
 use base::gz;
 use base::read::ReadError;
@@ -23,6 +22,7 @@ use crate::stage::folder;
 use crate::stage::location::{Place, Places};
 use crate::stage::mentions::Config;
 use crate::stage::remote::Remotes;
+use crate::stage::report::json;
 use crate::tag::output::Form;
 use crate::tag::{Found, Tagging};
 
@@ -136,15 +136,15 @@ pub(super) fn tag(
 /// Says how many things the sources name that the table lacks, since no triple mentions them.
 fn unlooked_for(triples: &Path) -> anyhow::Result<()> {
     let file = triples.join("funnel.json");
-    let funnel: serde_json::Value = match std::fs::read(&file) {
-        Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| file.display().to_string())?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(anyhow::Error::from(error).context(file.display().to_string())),
-    };
+    // Tables that others made may lie without it.
+    if !file.is_file() {
+        return Ok(());
+    }
+    let funnel: serde_json::Value = json(&file)?;
     let unused = funnel["merged"]["unused_entities"].as_u64().unwrap_or_default();
     if unused > 0 {
         print::note(&format!(
-            "note: not looked for, since in no triple: {} of the things that the sources name (canon.unrelated = \"keep\" keeps them)",
+            "note: not looked for, since in no triple: {} of the things of the sources (canon.unrelated = \"keep\" keeps those that have a name)",
             thousands(unused)
         ));
     }
