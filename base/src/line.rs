@@ -56,6 +56,18 @@ pub fn cut(place: Place) -> ReadError {
     ReadError::new(place, found, "its end", "fetch the file again, or close what is open (a quote)")
 }
 
+/// A record with something between a field's quotes and the separators: a parser would leave the quotes out and go on.
+pub fn misplaced_quote(place: Place) -> ReadError {
+    let found = "a field's quotes are not all around it";
+    let expected = "the separator or the line's end right behind a quoted field, and none but it before";
+    ReadError::new(
+        place,
+        found,
+        expected,
+        "double the quotes that belong to the text, and take out what stands around it",
+    )
+}
+
 /// A file whose lines end as no others do: read as one line, its rows would be one.
 pub fn bare_cr(place: Place) -> ReadError {
     let found = "the lines of the file end with a bare CR (\\r, as on old Macs)";

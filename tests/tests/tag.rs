@@ -71,6 +71,8 @@ fn texts_of_standard_input_become_lines_and_the_graph_is_made_before() {
     let (out, tag) = (folder.path().join("out"), "[tag.near]\nthreshold = 0.5\n");
     let config = config(folder.path(), tag);
     let texts = folder.path().join("texts.txt");
+    let first = Engraft::own(&["tag"], &config, &out).fed(&texts).output();
+    assert!(first.text().contains("note: documents that are not tagged: blank 1"), "{}", first.text());
     let printed = Engraft::own(&["tag"], &config, &out).fed(&texts).ok();
     let rows: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows.iter().map(|row| row["id"].as_str().unwrap()).collect::<Vec<_>>(), ["1", "3", "4"]);

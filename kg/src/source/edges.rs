@@ -19,7 +19,7 @@ use self::rows::{Reading, Rows};
 use self::said::Said;
 use super::active::{Activity, INACTIVE};
 use super::curie::{self, Curie};
-use super::files::{Files, Reopened, Slot};
+use super::files::{Files, Reopened, Slot, together};
 use super::json_rows::BETWEEN;
 use super::named::Used;
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Wording};
@@ -292,7 +292,7 @@ pub fn read(
     }
     lists.edges.last().map_or(Ok(()), |file| reading.met(file))?;
     let renamed = things.renamed();
-    let label = lists.edges.first().map(|file| file.label.clone()).unwrap_or_default();
+    let label = together(&lists.edges);
     let listed = Listed { name: "things", reasons: &[], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, options.taken(), &label, listed, builder);
     for (at, key) in (1..).zip(std::mem::take(&mut things.order)) {
@@ -314,7 +314,7 @@ fn state(
     mut ontology: Ontology<'_, '_>,
 ) -> Result<SourceReport, ReadError> {
     let options = things.options;
-    let (mut worded, mut all) = (HashMap::<String, String>::new(), Tally::new(&lists.edges[0].label, &[]));
+    let (mut worded, mut all) = (HashMap::<String, String>::new(), Tally::new(&together(&lists.edges), &[]));
     for file in &lists.edges {
         let tally = Reading::edges(options).rows(
             file,

@@ -250,6 +250,20 @@ impl fmt::Debug for Reopened<'_> {
     }
 }
 
+/// What messages and funnels call files that are counted as one: the only one as it is called, several by their names.
+pub(super) fn together(files: &[Reopened<'_>]) -> PathBuf {
+    const NAMED: usize = 3;
+    if let [file] = files {
+        return file.label.clone();
+    }
+    let name =
+        |file: &Reopened<'_>| file.label.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let names: Vec<String> = files.iter().take(NAMED).map(name).collect();
+    let more = files.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    PathBuf::from(names.join(", ") + &more)
+}
+
 /// That a file or folder cannot be opened.
 pub(super) fn unopened(path: &Path, error: &io::Error) -> ReadError {
     let remedy = "name a file or folder that is there, and see that it can be read";

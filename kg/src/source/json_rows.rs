@@ -154,6 +154,9 @@ struct Turned<'f, R> {
     error: Option<ReadError>,
 }
 
+/// Above it not every whole number is a number of JSON as others read them.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 impl<R: BufRead> Turned<'_, R> {
     /// Goes on to the next row; none at the end.
     fn advance(&mut self) -> Result<bool, ReadError> {
@@ -233,6 +236,14 @@ impl<R: BufRead> Turned<'_, R> {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(text)) => Ok(plain(text)),
             Some(Value::Bool(of)) => Ok(of.to_string()),
+            // What does not fit was rounded when it was read.
+            Some(Value::Number(of)) if of.is_f64() && of.as_f64().is_some_and(|of| of.abs() >= EXACT) => {
+                Err(self.wrong(
+                    name,
+                    &format!("found a number as large as {of}"),
+                    "a smaller one, or its digits in quotes",
+                ))
+            }
             Some(Value::Number(of)) => Ok(of.to_string()),
             Some(Value::Array(list)) => {
                 let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();

@@ -9,7 +9,7 @@ use base::read::ReadError;
 use base::share::Share;
 
 use super::files::{Bytes, Reopened, unopened};
-use super::separated::{Column, NoRow, Quotes, Record, Records, Shape};
+use super::separated::{NoRow, Quotes, Record, Records, Shape};
 use super::unfit::{UNFIT, Unfit};
 
 /// What to do about a value that is none.
@@ -139,8 +139,7 @@ pub(super) fn each(
         shape,
         Unfit::new(Share::default()),
         |records| {
-            let place =
-                |name: &&'static str| Ok((*name, records.column(&Column::Name((*name).to_owned()), name)?));
+            let place = |name: &&'static str| Ok((*name, records.released(name, REMEDY)?));
             columns.iter().map(place).collect::<Result<Vec<_>, ReadError>>()
         },
         |columns, record| Ok(take(&Row { record, columns })?),

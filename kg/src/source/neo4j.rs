@@ -22,7 +22,7 @@ use base::setting::InvalidSetting;
 pub use self::options::Options;
 use super::active::{ACTIVE, Activity, INACTIVE, Rule};
 use super::curie::{self, Curie};
-use super::files::{Files, Reopened, Slot};
+use super::files::{Files, Reopened, Slot, together};
 use super::named::{Used, rows};
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term};
 use super::separated::{FirstLine, NoRow, Quotes, Record, Shape};
@@ -267,7 +267,7 @@ pub fn read(
     for [one, other] in &options.inverses {
         builder.declare_inverse(one, other);
     }
-    let label = files.first().map(|file| file.label.clone()).unwrap_or_default();
+    let label = together(files);
     let listed = Listed { name: "nodes", reasons: &[], stranger: NO_NODE };
     let ontology = Ontology::new(name, options.taken(), &label, listed, builder);
     let mut reading = Reading { name, options, ontology, keys: HashMap::new(), with_validity: 0 };

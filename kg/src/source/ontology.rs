@@ -335,14 +335,18 @@ impl<'o, 'b> Ontology<'o, 'b> {
                 *relations.entry((self.taken.relation_key)(id)).or_insert(0) += relation.rows;
             }
         }
-        let all = self.terms.values().filter(|term| term.entity.is_some()).count() as u64;
+        // What no row mentions misses no name.
+        let is_met = |known: &Known| known.entity.is_some() && known.ends.contains(&true);
+        let all = self.terms.values().filter(|known| is_met(known)).count() as u64;
         let ends = |end: usize| {
             let known = self.terms.values().filter(|term| term.ends[end]).count();
             (known + self.strangers[end].len()) as u64
         };
         let (subjects, objects) = (ends(0), ends(1));
         let named = Untexted { without: self.nameless(), all: relations.len() as u64 };
-        let entities = Untexted { without: self.untexted, all };
+        let mut without = self.untexted;
+        without.retain(|(_, key)| self.terms.get(key).is_some_and(is_met));
+        let entities = Untexted { without, all };
         let mut supporting = vec![self.stanzas, self.texts];
         if self.taken.xref == Xref::SameAs {
             supporting.push(self.identities.tally);

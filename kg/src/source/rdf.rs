@@ -24,7 +24,7 @@ use base::setting::InvalidSetting;
 use self::iris::{Prefixes, worded, words};
 pub use self::options::Options;
 use self::parse::{Object, Statement, Totals, each};
-use super::files::{Files, Reopened, Slot};
+use super::files::{Files, Reopened, Slot, together};
 use super::ontology::{Link, Listed, Ontology, Scope, Synonym, Term, Wording, is_code};
 use super::{Source, SourceReport};
 use crate::table::{Builder, SemanticType};
@@ -137,7 +137,7 @@ pub fn read(
                 .collect()
         });
     let listed = Listed { name: "things", reasons: &[SHARED_KEY], stranger: "no_name" };
-    let label = files.first().map(|file| file.label.clone()).unwrap_or_default();
+    let label = together(files);
     let taken = options.taken(asked.as_ref());
     let mut ontology = Ontology::new(name, taken, &label, listed, builder);
     reading.draft(&mut ontology);

@@ -140,7 +140,7 @@ impl<'f, R: BufRead> Rows<'f, R> {
         let csv = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
-            .from_reader(Unmarked::new(Newlines::new(reader)));
+            .from_reader(Unmarked::new(Newlines::new(reader, b',')));
         let mut rows = Self { csv, file, record: ByteRecord::new() };
         rows.advance()?;
         if rows.record.iter().eq(HEADER.map(str::as_bytes)) {
@@ -163,7 +163,11 @@ impl<'f, R: BufRead> Rows<'f, R> {
             line::unreadable(place(line), &source)
         })?;
         let line = self.record.position().map_or(line, csv::Position::line);
-        if more && self.csv.get_ref().get_ref().is_cut() {
+        let (read, after) = (self.csv.get_ref().get_ref(), self.csv.position().line());
+        if more && let Some(line) = read.misplaced_quote().filter(|line| *line < after) {
+            return Err(line::misplaced_quote(place(line)));
+        }
+        if more && read.is_cut() {
             return Err(line::cut(place(line)));
         }
         Ok(more.then_some(line))

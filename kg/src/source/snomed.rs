@@ -20,7 +20,7 @@ use base::share::Share;
 use serde::{Deserialize, Serialize};
 
 use self::state::{Latest, SUPERSEDED, State, id, latest};
-use super::files::{Files, Form, Location, Member, Reopened, Slot};
+use super::files::{Files, Form, Location, Member, Reopened, Slot, together};
 use super::ontology::{Link, Listed, NO_NODE, Obsolete, Ontology, Scope, Synonym, Taken, Term, Wording};
 use super::{Source, SourceReport, check_kept, check_level};
 use crate::table::{Builder, SemanticType};
@@ -192,7 +192,7 @@ pub fn read(
         },
     )?;
     let relations = relations(rows.states.iter().map(|state| state.of.kind), &said);
-    let label = release.relationships.first().map(|file| file.label.clone()).unwrap_or_default();
+    let label = together(&release.relationships);
     let taken = Taken {
         relations: options.relations.as_ref(),
         obsolete: options.obsolete,

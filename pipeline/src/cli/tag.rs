@@ -1,11 +1,12 @@
 //! `engraft tag`: texts in, mentions of a graph's entities out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::cancel::CancelToken;
+use base::funnel::Tally;
 use base::gz;
 use base::read::ReadError;
 use clap::Args;
@@ -122,9 +123,12 @@ pub(super) fn tag(
     let started = now();
     let said = predict::unless_gone(|| {
         let mut tagging = Tagging::new(&tools, asked.to.open(asked.into.as_deref())?, cancel.clone());
-        read(&inputs, &config, &mut tagging)?;
+        let left_out = read(&inputs, &config, &mut tagging)?;
         let found = tagging.finish()?;
         print::note(&told(&found, now().saturating_sub(started).as_secs_f64()));
+        if !left_out.is_empty() {
+            print::note(&format!("note: documents that are not tagged: {}", counted(&left_out)));
+        }
         Ok(())
     });
     match said {
@@ -182,20 +186,37 @@ fn inputs(asked: &Asked, format: &Format) -> anyhow::Result<Vec<Input>> {
     Ok(inputs)
 }
 
-fn read(inputs: &[Input], config: &Config, tagging: &mut Tagging<'_>) -> anyhow::Result<()> {
-    let mut labels = Labels::default();
+/// Tags the texts of all files, and says how many documents are none and why.
+fn read(
+    inputs: &[Input],
+    config: &Config,
+    tagging: &mut Tagging<'_>,
+) -> anyhow::Result<BTreeMap<&'static str, u64>> {
+    let (mut labels, mut left_out) = (Labels::default(), BTreeMap::new());
+    let mut count = |tally: Tally| {
+        let some = tally.dropped.into_iter().filter(|(_, documents)| *documents > 0);
+        some.for_each(|(why, documents)| *left_out.entry(why).or_insert(0) += documents);
+    };
     if inputs.is_empty() {
         let name = Path::new("standard input");
         let unread = |error: io::Error| ReadError::new(name, format!("cannot be read: {error}"), "", "");
         let reader = BufReader::new(gz::reader(io::stdin().lock()).map_err(unread)?);
         let each = |document: &Document| tagging.push(None, document);
-        documents(reader, name, &config.format, &mut labels, each)?;
+        count(documents(reader, name, &config.format, &mut labels, each)?.documents);
     }
     for Input { file, name } in inputs {
         let name = (inputs.len() > 1).then_some(name.as_str());
-        documents_of(file, &config.format, &mut labels, |document: &Document| tagging.push(name, document))?;
+        let each = |document: &Document| tagging.push(name, document);
+        count(documents_of(file, &config.format, &mut labels, each)?.documents);
     }
-    Ok(())
+    Ok(left_out)
+}
+
+/// Counts by what they are of.
+fn counted<'a>(counts: impl IntoIterator<Item = (&'a (impl std::fmt::Display + 'a), &'a u64)>) -> String {
+    let parts: Vec<String> =
+        counts.into_iter().map(|(what, count)| format!("{what} {}", thousands(*count))).collect();
+    parts.join(", ")
 }
 
 /// What was found, and how fast.
@@ -208,9 +229,9 @@ fn told(found: &Found, seconds: f64) -> String {
         found.bytes as f64 / 1e6 / seconds.max(1e-9)
     );
     let parts = found.mentions.iter().filter(|(how, _)| **how != "name").chain(&found.modifiers);
-    let parts: Vec<String> = parts.map(|(what, count)| format!("{what} {}", thousands(*count))).collect();
+    let parts = counted(parts);
     if !parts.is_empty() {
-        told.push_str(&format!(" ({})", parts.join(", ")));
+        told.push_str(&format!(" ({parts})"));
     }
     told
 }

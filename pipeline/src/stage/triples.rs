@@ -124,7 +124,7 @@ impl Stage for Triples {
     }
 
     fn version(&self) -> u32 {
-        6
+        7
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -141,7 +141,7 @@ impl<'f, R: BufRead> Records<'f, R> {
             Quotes::Double => {
                 let mut csv = csv::ReaderBuilder::new();
                 let csv = csv.has_headers(false).flexible(true).delimiter(separator);
-                let csv = csv.from_reader(Unmarked::new(Newlines::new(reader)));
+                let csv = csv.from_reader(Unmarked::new(Newlines::new(reader, separator)));
                 Rows::Quoted(Box::new(Quoted { csv, record: StringRecord::new(), line: 0 }))
             }
         };
@@ -212,6 +212,20 @@ impl<'f, R: BufRead> Records<'f, R> {
         }
         self.least = self.least.max(found + 1);
         Ok(found)
+    }
+
+    /// The place (from 0) of a column that files of this kind have, whatever a config says.
+    pub(in crate::source) fn released(&self, name: &str, remedy: &str) -> Result<usize, ReadError> {
+        let names = self.names.as_deref().unwrap_or_default();
+        let mut places = (0..names.len()).filter(|&place| names[place] == name);
+        match (places.next(), places.next()) {
+            (Some(found), None) => Ok(found),
+            _ => {
+                let place = Place { file: self.file.to_owned(), line: self.names_line, column: None };
+                let expected = format!("one column named {name:?}, between tabs");
+                Err(ReadError::text(place, &names.join(" "), expected, remedy))
+            }
+        }
     }
 
     /// The place (from 0) of the first of `names` that a column has.
@@ -338,7 +352,11 @@ impl<R: BufRead> Quoted<R> {
             self.record.iter().map(|field| memchr::memchr_iter(b'\n', field.as_bytes()).count()).sum();
         let after = self.csv.position().line();
         self.line = after.saturating_sub(breaks as u64 + 1).max(before);
-        if more && self.csv.get_ref().get_ref().is_cut() {
+        let read = self.csv.get_ref().get_ref();
+        if more && let Some(line) = read.misplaced_quote().filter(|line| *line < after) {
+            return Err(line::misplaced_quote(place(line)));
+        }
+        if more && read.is_cut() {
             return Err(line::cut(place(self.line)));
         }
         Ok(more)

@@ -1,12 +1,11 @@
 //! Rows of a release: the states of its components, of which the latest holds.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use base::funnel::Tally;
 use base::read::ReadError;
 
-use crate::source::files::Reopened;
+use crate::source::files::{Reopened, together};
 use crate::source::named::{Row, each};
 
 /// States that a later one has taken the place of.
@@ -39,7 +38,7 @@ pub(super) fn latest<T>(
     let mut place: HashMap<String, usize> = HashMap::new();
     let mut superseded = 0;
     let mut states: Vec<State<T>> = Vec::new();
-    let mut tally = Tally::new(files.first().map_or(Path::new(""), |file| &file.label), &[]);
+    let mut tally = Tally::new(&together(files), &[]);
     for file in files {
         let read = each(file, &all, |row| {
             let state = State {
