@@ -62,7 +62,8 @@ impl Tagger {
         let context = of.remove("context");
         let mut beside: Map<String, Value> =
             BESIDE.iter().filter_map(|&name| Some((name.to_owned(), of.remove(name)?))).collect();
-        let filters: ner::Filters = options::settings("Tagger()", of)?;
+        let filters: ner::Filters =
+            options::settings("Tagger(): filters (beside near, abbreviations, candidates and context)", of)?;
         let filters = serde_json::to_value(filters).map_err(|error| unfit(&error))?;
         beside.insert("dictionary".to_owned(), filters);
         let settings: Settings = options::settings("Tagger()", beside)?;
