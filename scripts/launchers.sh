@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Each launcher runs the embedded world and a corpus in parts through a depot, with workers killed in the middle; what comes of it is compared with one machine's
-# run of the whole corpus.
+# run of the whole corpus. Then a text changes, and it runs again.
 #
 #   scripts/launchers.sh [NAME...]      slurm snakemake ray spark kubernetes; prints `NAME: identical` for each
 #
@@ -133,5 +133,15 @@ for name in "${names[@]}"; do
     stage=$(basename "$stage")
     [ "$stage" = live ] || diff -r "one/$stage" "$name-all/$stage" > /dev/null || { echo "$name: $stage differs" >&2; exit 1; }
   done
+  # Another text: what comes of it is made again, and no mark of before stands for it.
+  cp texts/aa.txt kept.txt
+  echo 'Fever was seen again.' >> texts/aa.txt
+  "$name" "$work/depot-$name" > "$name.log" 2>&1 || { cat "$name.log" "$WORK"/*.log >&2; exit 1; }
+  "$engraft" plan --graph --json --depot "$work/depot-$name" --config parts.toml --out again > again.jsonl
+  python3 - again.jsonl <<'PYTHON' || { echo "$name: texts changed, and these were not made again" >&2; exit 1; }
+import json, sys
+sys.exit(" ".join(stage["stage"] for stage in map(json.loads, open(sys.argv[1])) if stage["state"] not in ("depot", "fresh")) or 0)
+PYTHON
+  mv kept.txt texts/aa.txt
   echo "$name: identical"
 done

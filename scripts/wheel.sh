@@ -31,6 +31,7 @@ seconds=$((($(times_of) - began) / $(getconf CLK_TCK)))
 wheel=$(echo "$work"/*.whl)
 bytes=$(stat -c %s "$wheel")
 echo "built: $bytes bytes, $seconds seconds of the processor" >&2
+[ "$seconds" -le 500 ] || echo "warning: that is more than the 500 seconds that it should take (Cargo.toml, [profile.wheel])" >&2
 [ "$bytes" -le 10000000 ] || { echo "the wheel has $bytes bytes, expected at most 10,000,000" >&2; exit 1; }
 crates=$(cargo tree --locked -p engraft-py -e normal --prefix none)
 if grep -E '^(polars|candle)' <<< "$crates"; then

@@ -11,6 +11,7 @@ lock: `num_workers=0` is the fastest unless the step is worked on in Python.
 """
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import torch
@@ -129,7 +130,7 @@ class Stream(IterableDataset[dict[str, dict[str, torch.Tensor]]]):
     def __len__(self) -> int:
         return len(self.stream)
 
-    def __iter__(self) -> Self:
+    def __iter__(self) -> Iterator[dict[str, dict[str, torch.Tensor]]]:
         info = get_worker_info()
         epoch = self._loops.begin(info)
         if self._loaded and self._epoch == epoch and self.stream.epoch == epoch:
@@ -140,9 +141,10 @@ class Stream(IterableDataset[dict[str, dict[str, torch.Tensor]]]):
         self._epoch, self._begin = epoch, self.stream.step
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         self.stream.take_turns(worker, workers, self._begin)
-        return self
+        return _Steps(self)
 
     def __next__(self) -> dict[str, dict[str, torch.Tensor]]:
+        """The next step of the loop that began last: what a stream of another kind of steps overrides."""
         self._loaded = False
         if self.stream.epoch == self._epoch:
             for step in self.stream:
@@ -181,6 +183,25 @@ class Stream(IterableDataset[dict[str, dict[str, torch.Tensor]]]):
         if info:
             self.stream.take_turns(info.id, info.num_workers, self._begin)
         self._loops.place(max(self._epoch, self.stream.epoch), info)
+
+
+class _Steps:
+    """The steps of a loop. Unlike its stream, of which each loop begins anew, it goes on where it is however often it is asked for itself."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> dict[str, dict[str, torch.Tensor]]:
+        return next(self._stream)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._stream.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._stream.load_state_dict(state)
 
 
 def _state_of(state: dict[str, Any]) -> tuple[dict[str, Any], int]:

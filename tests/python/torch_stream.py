@@ -4,6 +4,7 @@ Usage: torch_stream.py OUT
 PYTHONPATH names the package. Ends with status 0 if every promise holds.
 """
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -276,6 +277,11 @@ def a_loop_that_was_left_early_begins_anew():
         assert keys(of) == expected[0], (workers, persistent)
 
 
+def an_iterator_goes_on_however_often_it_is_asked_for():
+    of = iter(stream())
+    assert [key(next(of)), *keys(itertools.islice(of, 2)), *keys(of)] == epochs(1)[0]
+
+
 def states_of_others_are_refused():
     state = stream().state_dict()
     for words, work in (
@@ -329,6 +335,7 @@ if __name__ == "__main__":
         a_second_epochs_state_after_a_resumed_first,
         states_are_good_for_any_number_of_ranks_and_workers,
         a_loop_that_was_left_early_begins_anew,
+        an_iterator_goes_on_however_often_it_is_asked_for,
         states_of_others_are_refused,
         the_own_state_is_the_same_on_all_ranks,
     ):

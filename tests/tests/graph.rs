@@ -129,6 +129,37 @@ fn a_source_that_is_set_without_a_config_is_the_whole_graph_and_one_of_the_world
 }
 
 #[test]
+fn diff_sees_what_is_said_of_what_stayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = "format-version: 1.2\nontology: x\n\n[Term]\nid: DOID:4\nname: disease\nsynonym: \"illness\" EXACT []\ndef: \"What ails.\" []\n\n\
+        [Term]\nid: DOID:5\nname: flu\nrelationship: part_of DOID:4\n\n[Typedef]\nid: part_of\nname: part of\n";
+    let out = |name: &str| folder.path().join(name);
+    let table = |name: &str, text: &str| {
+        base::whole::write_whole(&out(&format!("{name}.obo")), text.as_bytes()).unwrap();
+        let path = format!("sources.obo.path={:?}", out(&format!("{name}.obo")));
+        Engraft::plain(&["run", "triples"], &out(name)).set(&path).ok();
+    };
+    table("old", old);
+    let diff = |name: &str, text: &str| -> Value {
+        table(name, text);
+        let diff = Engraft::plain(&["diff", "--json"], folder.path());
+        let changed = diff.arg(out("old/triples")).arg(out(name).join("triples")).output();
+        assert_eq!(changed.code(), Some(if name == "same" { 0 } else { 3 }), "{}", changed.text());
+        serde_json::from_str(changed.text().lines().next().unwrap()).unwrap()
+    };
+    let one = serde_json::json!({"added": 1, "removed": 1});
+    assert_eq!(diff("same", old)["texts"], serde_json::json!({}));
+    let told = diff("synonym", &old.replace("illness", "malady"));
+    assert_eq!(told["texts"], serde_json::json!({"synonym": one}));
+    let told = diff("definition", &old.replace("What ails", "What hurts"));
+    assert_eq!(told["texts"], serde_json::json!({"definition": one}));
+    let told = diff("relation", &old.replace("name: part of", "name: is part of"));
+    assert_eq!(told["relations"]["reworded"], serde_json::json!(["part_of"]));
+    let told = diff("xref", &old.replace("name: flu", "name: flu\nxref: MESH:D007251"));
+    assert_eq!(told["same_as"], serde_json::json!({"added": 1, "removed": 0}), "{told}");
+}
+
+#[test]
 fn diff_finds_a_term_that_a_release_gave_up_under_what_took_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let term = |id: &str, name: &str, more: &str| format!("\n[Term]\nid: DOID:{id}\nname: {name}\n{more}\n");

@@ -138,6 +138,19 @@ fn lists_of_mentions_are_sets_of_their_own() {
 }
 
 #[test]
+fn ids_that_a_release_gave_up_mean_what_took_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, config) = (folder.path().join("out"), config(folder.path(), "max_tokens = 20"));
+    let graph = fs::read_to_string(folder.path().join("graph.obo")).unwrap();
+    let gone = "\n[Term]\nid: MESH:D99\nname: obsolete asthma\nis_obsolete: true\nreplaced_by: MESH:D3\n";
+    write_whole(&folder.path().join("graph.obo"), (graph + gone).as_bytes()).unwrap();
+    Engraft::own(&["run", "link"], &config, &out).ok();
+    let set = json(out.join("link/link.json"))["sets"]["set"].clone();
+    assert_eq!((&set["mentions"], &set["left_out"]["unknown_ids"]), (&4.into(), &0.into()), "{set}");
+    assert_eq!(json_lines(out.join("link/answers.jsonl"))[3]["right"], serde_json::json!(["mesh:D3"]));
+}
+
+#[test]
 fn settings_that_cannot_be_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let (out, config) = (folder.path().join("out"), config(folder.path(), ""));

@@ -193,7 +193,28 @@ fn maps_are_made_again_for_questions(out: &Path, sets: &[&str]) {
     let model = out.join("finetune-kam-alike-1/model");
     let verb = ["attention", model.to_str().unwrap(), "--text", "fever", "--pair", "a cough", "--json"];
     let said = sets.iter().fold(small(&verb, "world-kam-bert.toml", out), |run, set| run.set(set));
-    attended(&said.ok(), "a");
+    let said = said.ok();
+    attended(&said, "a");
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let tokens = said["tokens"].as_array().unwrap().len();
+    let maps = said["maps"].as_object().unwrap();
+    assert_eq!(maps.keys().collect::<Vec<_>>(), ["entity", "phrase", "term", "graph"]);
+    let mut filled = 0;
+    for rows in maps.values().map(|map| map.as_array().unwrap()) {
+        assert!(rows.len() == tokens && rows.iter().all(|row| row.as_array().unwrap().len() == tokens));
+        filled += usize::from(rows.iter().flat_map(|row| row.as_array().unwrap()).any(|value| *value != 0.0));
+    }
+    assert!(filled > 0, "{said}");
+    let folder = out.join("pictures");
+    let verb = [&verb[..6], &["--svg", folder.to_str().unwrap()]].concat();
+    sets.iter().fold(small(&verb, "world-kam-bert.toml", out), |run, set| run.set(set)).ok();
+    let picture = |name: &str| std::fs::read_to_string(folder.join(format!("{name}.svg"))).unwrap();
+    let drawn = |name: &str| picture(name).matches("<title>").count();
+    assert_eq!(drawn("layer-0"), tokens * tokens);
+    for (name, map) in maps {
+        let values = map.as_array().unwrap().iter().flat_map(|row| row.as_array().unwrap());
+        assert_eq!(drawn(&format!("map-{name}")), values.filter(|value| **value != 0.0).count(), "{name}");
+    }
     // A recipe leaves no answers; what it scored follows from them.
     let gold = json_lines(out.join("benchmark-alike/examples.jsonl")).into_iter();
     let gold =

@@ -37,7 +37,7 @@ is_a: DOID:3
 ";
 
 /// Characters of one to four bytes, the line ends of Windows and the mark with which its editors begin a file.
-const TEXTS: &str = "\u{feff}No cardiac failure (CF)\u{1f912}. CF?\r\n\r\nPossible Me\u{301}nie\u{300}re disease\r\nHeart failures, pneumonai.\r\n";
+const TEXTS: &str = "\u{feff}No cardiac failure (CF)\u{1f912}. CF?\r\n\r\nPossible Me\u{301}nie\u{300}re disease.\r\nHeart failures, pneumonai.\r\n";
 
 fn config(folder: &Path, tag: &str) -> std::path::PathBuf {
     write_whole(&folder.join("graph.obo"), GRAPH.as_bytes()).unwrap();

@@ -284,6 +284,17 @@ fn a_launcher_is_read_at_a_glance() {
 }
 
 #[test]
+fn the_wheel_is_small_in_what_it_depends_on() {
+    let asked = ["tree", "--locked", "--offline", "-p", "engraft-py", "-e", "normal", "--prefix", "none"];
+    let tree = std::process::Command::new("cargo").args(asked).current_dir(root()).output().unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let crates = String::from_utf8(tree.stdout).unwrap();
+    assert!(crates.contains("engraft-tasks"), "{crates}");
+    let unwanted = crates.lines().find(|line| line.starts_with("polars") || line.starts_with("candle"));
+    assert_eq!(unwanted, None, "the wheel depends on it, which scripts/wheel.sh refuses");
+}
+
+#[test]
 fn no_large_file_and_no_data_is_in_the_repository() {
     let listed = std::process::Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output();
     let Ok(listed) = listed else {

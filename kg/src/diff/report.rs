@@ -11,6 +11,12 @@ pub struct Report {
     pub entities: Entities,
     /// Relations.
     pub relations: Relations,
+    /// Texts added and removed, by kind, of what both tables have; kinds without either are left out.
+    pub texts: BTreeMap<&'static str, Delta>,
+    /// Types of what both tables have.
+    pub types: Delta,
+    /// Other keys (`same_as`) of what both tables have.
+    pub same_as: Delta,
     /// Triples.
     pub triples: Triples,
     /// Triples added and removed, by relation; one without either is left out.
@@ -58,6 +64,8 @@ pub struct Relations {
     pub removed: Vec<String>,
     /// Only in the old table; the new one has the inverse.
     pub turned: Vec<String>,
+    /// In both, in other words.
+    pub reworded: Vec<String>,
 }
 
 /// How many triples had which fate: `old` = `kept` + `merged` + `removed`, `new` = `kept` + `added`.

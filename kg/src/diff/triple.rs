@@ -49,7 +49,12 @@ impl Relations {
             match *now {
                 None => report.removed.push(relation.key.clone()),
                 Some((_, true)) => report.turned.push(relation.key.clone()),
-                Some((id, false)) => there[id.index()] = true,
+                Some((id, false)) => {
+                    there[id.index()] = true;
+                    if new.relations()[id.index()].text != relation.text {
+                        report.reworded.push(relation.key.clone());
+                    }
+                }
             }
         }
         let added = new.relations().iter().zip(&there).filter(|&(_, &there)| !there);

@@ -25,7 +25,7 @@ use super::curie::{self, Curie};
 use super::files::{Files, Reopened, Slot, together};
 use super::named::{Used, rows};
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term};
-use super::separated::{FirstLine, NoRow, Quotes, Record, Shape};
+use super::separated::{FirstLine, NoRow, Quotes, Record, Separator, Shape};
 use super::unfit::{UNFIT, Unfit};
 use super::{Inactive, Source, SourceReport, check_level, check_name};
 use crate::table::{Builder, SemanticType};
@@ -42,6 +42,10 @@ impl Source for Options {
             if empty {
                 return Err(InvalidSetting::new(key, "empty", "one at least"));
             }
+        }
+        if self.array_delimiter == self.separator {
+            let found = format!("{:?}, which stands between columns", self.separator.character());
+            return Err(InvalidSetting::new("array_delimiter", found, "another character than `separator`"));
         }
         check_level("level", self.level)
     }
@@ -129,7 +133,11 @@ impl Columns {
         let is_whole = relationships == [true; 3] || (relationships == [false; 3] && columns.id.is_some());
         if !is_whole {
             let expected = "columns :ID of nodes, or :START_ID, :END_ID and :TYPE of relationships (or _id, _start, _end and _type)";
-            return Err(ReadError::text(&file.label, &names.join(","), expected, REMEDY));
+            let between = options.separator.character();
+            let remedy = format!(
+                "export the graph anew, or say what stands between columns (separator) if it is not {between:?}"
+            );
+            return Err(ReadError::text(&file.label, &names.join(&between.to_string()), expected, remedy));
         }
         Ok(columns)
     }
@@ -306,11 +314,16 @@ fn term(name: &str, options: &Options, columns: &Columns, record: &Record<'_>, o
         _ => format!("{name}:{}", known.unwrap_or(own)),
     };
     let labels = columns.labels.map(|column| record.field(column)).unwrap_or_default();
-    let labels: BTreeSet<&str> =
-        labels.split([';', ':']).map(str::trim).filter(|label| !label.is_empty()).collect();
+    let labels: BTreeSet<&str> = labels
+        .split([options.array_delimiter.character(), ':'])
+        .map(str::trim)
+        .filter(|label| !label.is_empty())
+        .collect();
     let text = columns.property(record, &options.name);
     let synonyms = options.synonyms.iter().filter_map(|property| columns.property(record, property));
-    let synonyms = synonyms.flat_map(listed).filter(|synonym| Some(synonym.as_str()) != text);
+    let synonyms = synonyms
+        .flat_map(|value| listed(value, options.array_delimiter))
+        .filter(|synonym| Some(synonym.as_str()) != text);
     let definition = options.definition.as_ref().and_then(|property| columns.property(record, property));
     Term {
         key,
@@ -322,12 +335,13 @@ fn term(name: &str, options: &Options, columns: &Columns, record: &Record<'_>, o
     }
 }
 
-/// The values of a property: a list stands between `;`, or as JSON in exports.
-fn listed(value: &str) -> Vec<String> {
+/// The values of a property: a list is cut at `delimiter`, or is JSON in exports.
+fn listed(value: &str, delimiter: Separator) -> Vec<String> {
     match serde_json::from_str::<Vec<String>>(value) {
         Ok(list) => list,
         Err(_) => {
-            value.split(';').map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
+            let values = value.split(delimiter.character()).map(|text| text.trim().to_owned());
+            values.filter(|text| !text.is_empty()).collect()
         }
     }
 }
@@ -384,6 +398,25 @@ mod tests {
         let kinds: Vec<&str> = disease.types.iter().map(|kind| kind.name.as_str()).collect();
         assert_eq!(kinds, ["Disease", "Thing"]);
         assert_eq!(report.funnel.supporting[1].kept, 5, "three names, two synonyms");
+    }
+
+    #[test]
+    fn another_separator_leaves_another_delimiter_of_lists_to_be_said() {
+        let text = DISEASES.replace(';', "|").replace("\"pain, low\"", "pain").replace(',', ";");
+        let of = |more: serde_json::Value| {
+            parse(&[&text, ":START_ID(Disease);:END_ID(Disease);:TYPE\n7;DOID:4;IS\n"], &more)
+        };
+        let found = of(serde_json::json!({})).unwrap_err();
+        assert!(found.contains("say what stands between columns (separator) if it is not ','"), "{found}");
+        let asked = serde_json::json!({"separator": "semicolon", "array_delimiter": "pipe"});
+        let (_, canon) = of(asked).unwrap();
+        let graph = canon.graph().unwrap();
+        let disease = graph.entities().iter().find(|entity| entity.text == "disease").unwrap();
+        assert_eq!(disease.types.len(), 2, "{:?}", disease.types);
+        let options = serde_json::json!({"files": ["a"], "separator": "semicolon"});
+        let options: Options = serde_json::from_value(options).unwrap();
+        let refused = options.check("graph").unwrap_err().to_string();
+        assert!(refused.contains("array_delimiter is ';', which stands between columns"), "{refused}");
     }
 
     #[test]

@@ -259,7 +259,7 @@ fn concepts(
 ) -> Result<(), ReadError> {
     let key = |number: &u32| numbered.keys.get(number).map(|key| key.to_string());
     let mut met = BTreeSet::new();
-    each(file, &OF_CONCEPTS, |row| {
+    let read = each(file, &OF_CONCEPTS, |row| {
         let number = id(row, 0)?;
         if let Some(reason) = reason(row, options)? {
             ontology.leave_out(reason);
@@ -293,6 +293,7 @@ fn concepts(
         let _ = ontology.term(term, row.line());
         Ok(())
     })?;
+    ontology.listed_in(&read);
     let asked = options.vocabularies.iter().flatten();
     match asked.into_iter().find(|name| !met.contains(*name)) {
         None => Ok(()),

@@ -1,5 +1,6 @@
 //! What ontologies and terminologies state, whatever their format: its terms are drafted as they come, their rows stated when all terms are known.
 
+mod counted;
 mod identity;
 mod term;
 
@@ -11,7 +12,7 @@ use base::read::ReadError;
 
 use self::identity::Identities;
 use self::term::{Known, Relation, Stated};
-pub(super) use self::term::{Link, Listed, Synonym, Taken, Term, Wording, is_code, key, words};
+pub(super) use self::term::{Link, Listed, Synonym, Taken, Term, Wording, is_code, is_own_code, key, words};
 pub use self::term::{Obsolete, Scope};
 use super::funnel::Funnel;
 use super::kgx::Xref;
@@ -55,12 +56,6 @@ pub(super) struct Ontology<'o, 'b> {
     strangers: [HashSet<String>; 2],
 }
 
-/// What was left out, and why.
-fn carry(to: &mut Tally, from: &Tally) {
-    let some = from.dropped.iter().filter(|(_, rows)| **rows > 0);
-    some.for_each(|(reason, rows)| to.drop_all(reason, *rows));
-}
-
 impl<'o, 'b> Ontology<'o, 'b> {
     pub(super) fn new(
         source: &'o str,
@@ -102,21 +97,6 @@ impl<'o, 'b> Ontology<'o, 'b> {
         }
     }
 
-    /// Counts what is no term.
-    pub(super) fn leave_out(&mut self, reason: &'static str) {
-        self.stanzas.drop(reason);
-    }
-
-    /// Counts what the reader of a file has left out, as terms.
-    pub(super) fn leave_out_all(&mut self, of: &Tally) {
-        carry(&mut self.stanzas, of);
-    }
-
-    /// As rows.
-    pub(super) fn leave_out_rows(&mut self, of: &Tally) {
-        carry(&mut self.rows, of);
-    }
-
     /// Says how a relation is worded.
     pub(super) fn word(&mut self, id: &str, wording: Wording) {
         let known = &mut self.relations.entry(id.to_owned()).or_default().wording;
@@ -124,15 +104,12 @@ impl<'o, 'b> Ontology<'o, 'b> {
         known.inverses.extend(wording.inverses);
     }
 
-    pub(super) fn keep_stanza(&mut self) {
-        self.stanzas.keep();
-    }
-
     /// Takes a term that stands at `at`, a line of the file or what else its reader counts.
     ///
     /// # Errors
     /// The place of the term of the same key, if there is one.
-    pub(super) fn term(&mut self, term: Term, at: u64) -> Result<(), u64> {
+    pub(super) fn term(&mut self, mut term: Term, at: u64) -> Result<(), u64> {
+        term.name = term.name.filter(|name| !is_own_code(name, &term.key));
         if let Some(before) = self.terms.get(&term.key) {
             return Err(before.at);
         }
@@ -264,27 +241,6 @@ impl<'o, 'b> Ontology<'o, 'b> {
         self.relations.entry(relation.clone()).or_default();
         self.rows.drop(reason);
         Ok(())
-    }
-
-    /// Counts a text that is not taken.
-    pub(super) fn leave_out_text(&mut self, reason: &'static str) {
-        self.texts.drop(reason);
-    }
-
-    /// Counts a reference that says that two things are related, not the same.
-    pub(super) fn leave_out_xrefs(&mut self, xrefs: u64) {
-        self.identities.tally.drop_all(identity::RELATED, xrefs);
-    }
-
-    /// The same, of a relation that is known to be there even if no row of it is kept.
-    pub(super) fn leave_out_row_of(&mut self, relation: &str, reason: &'static str) {
-        self.relations.entry(relation.to_owned()).or_default();
-        self.rows.drop(reason);
-    }
-
-    /// Counts a row that is left out before its ends are looked at.
-    pub(super) fn leave_out_row(&mut self, reason: &'static str) {
-        self.rows.drop(reason);
     }
 
     fn origin(&mut self) -> DraftOrigin {

@@ -157,6 +157,7 @@ pub fn read(
     };
     let listed = Listed { name: "concepts", reasons: &[], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, taken, &release.rel.label, listed, builder);
+    ontology.listed_in(&Tally::new(&release.conso.label, &[]));
     for concept in order {
         let said = said.remove(&concept).unwrap_or_default();
         let line = said.line;
@@ -445,7 +446,7 @@ mod tests {
         for reason in ["obsolete", "no_node", OTHER_VOCABULARY, NOT_OF_CONCEPTS] {
             assert_eq!(rows.dropped[reason], 1, "{reason}");
         }
-        let names = report.funnel.supporting.iter().find(|of| of.file.contains(CONSO)).unwrap();
+        let names = report.funnel.supporting.iter().find(|of| of.file.ends_with(CONSO)).unwrap();
         assert_eq!((names.read, names.kept), (5, 3));
         let types = report.funnel.supporting.iter().find(|of| of.file.contains(STY)).unwrap();
         assert_eq!((types.kept, types.dropped[NO_CONCEPT]), (1, 1));

@@ -39,6 +39,11 @@ impl Separator {
     const ALL: [(Self, &'static str); 4] =
         [(Self::Tab, "tab"), (Self::Comma, "comma"), (Self::Semicolon, "semicolon"), (Self::Pipe, "pipe")];
 
+    /// The character.
+    pub(super) fn character(self) -> char {
+        char::from(self.byte())
+    }
+
     fn byte(self) -> u8 {
         match self {
             Self::Tab => b'\t',

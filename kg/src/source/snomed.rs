@@ -203,6 +203,7 @@ pub fn read(
     let listed = Listed { name: "concepts", reasons: &[SUPERSEDED], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, taken, &label, listed, builder);
     let (lines, bytes) = (rows.tally.lines, rows.tally.bytes);
+    ontology.listed_in(&concepts.tally);
     ontology.leave_out_all(&concepts.tally);
     for (at, State { is_active, of, .. }) in (1..).zip(concepts.states) {
         let said = said.remove(&of).unwrap_or_default();

@@ -8,10 +8,11 @@ use anyhow::Context as _;
 use downstream::encode::{Cuts, Frame, Framed, Texts};
 use downstream::token_classes::TokenClasses;
 use model::eval::cosine::{dot, unit};
-use model::predict::{Attended, Predictor};
+use model::predict::Predictor;
 use serde_json::{Map, Value, json};
 use tasks::token::encode::Vocabulary;
 
+use super::attention::{Seen, spelt};
 use super::known::{self, Around, Known};
 use super::lines::{Input, Inputs};
 use super::opened::Opened;
@@ -144,21 +145,21 @@ impl Answering {
         Ok(Some(known.rows(inputs, &self.asked.iter().map(of).collect::<Vec<_>>())?))
     }
 
-    /// What the tokens of an input attend to: the tokens, layer after layer their attention, and what was cut. Of texts that are read apart, the first's.
+    /// What the tokens of an input attend to. Of texts that are read apart, the first's.
     ///
     /// # Errors
     /// When the input cannot be encoded, or the model is not asked of such.
-    pub(crate) fn attention(&self, input: &Input) -> anyhow::Result<(Vec<u32>, Vec<Attended>, Cuts)> {
+    pub(crate) fn attention(&self, input: &Input) -> anyhow::Result<Seen> {
         let known = self.known(std::slice::from_ref(input))?;
         let mut rows = self.framed()?;
         self.push(input, 0, known.as_ref(), &mut rows)?;
-        let attended = self.predictor.attention(&rows.rows)?;
-        Ok((rows.rows.each().next().unwrap_or_default().to_vec(), attended, rows.cuts))
-    }
-
-    /// The vocabulary that its tokens are of.
-    pub(crate) fn vocabulary(&self) -> &Vocabulary {
-        &self.vocabulary
+        let layers = self.predictor.attention(&rows.rows)?;
+        let ids = rows.rows.each().next().unwrap_or_default();
+        let numbers = rows.rows.known.as_ref().map_or(&[][..], |known| &known.numbers);
+        let squares = numbers.chunks_exact((ids.len() * ids.len()).max(1)).map(<[f32]>::to_vec);
+        let maps = self.known.as_ref().map_or(&[][..], Known::maps);
+        let maps = maps.iter().map(|map| map.name()).zip(squares).collect();
+        Ok(Seen { tokens: spelt(&self.vocabulary, ids), layers, maps, cuts: rows.cuts })
     }
 
     fn framed(&self) -> anyhow::Result<Framed> {

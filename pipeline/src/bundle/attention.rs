@@ -23,6 +23,8 @@ pub(crate) struct Seen {
     pub(crate) tokens: Vec<String>,
     /// Layer after layer.
     pub(crate) layers: Vec<Attended>,
+    /// Each map of what is known that the model attends by: its name, and token by token its values.
+    pub(crate) maps: Vec<(&'static str, Vec<f32>)>,
     /// What was cut of it.
     pub(crate) cuts: Cuts,
 }
@@ -41,8 +43,7 @@ pub(crate) fn seen(
         // Rows of one task are as good as another's where all are asked for alone.
         let alone = task_file::TaskFile::read(folder)?.all_alone();
         let answering = Answering::open(folder, mask, alone.as_deref(), 1, around)?;
-        let (ids, layers, cuts) = answering.attention(input)?;
-        return Ok(Seen { tokens: spelt(answering.vocabulary(), &ids), layers, cuts });
+        return answering.attention(input);
     }
     let mut predictor = Predictor::encoder(folder, &Device::Cpu)?;
     if let Some(mask) = mask {
@@ -55,9 +56,10 @@ pub(crate) fn seen(
     let mut rows = Framed::new(Frame { special: vocabulary.special(), most, cut: Cut::Longest })?;
     push(&vocabulary, input, PairOrder::AsGiven, &mut rows)?;
     let layers = predictor.attention(&rows.rows)?;
-    Ok(Seen { tokens: spelt(&vocabulary, &rows.rows.ids), layers, cuts: rows.cuts })
+    Ok(Seen { tokens: spelt(&vocabulary, &rows.rows.ids), layers, maps: Vec::new(), cuts: rows.cuts })
 }
 
-fn spelt(vocabulary: &Vocabulary, ids: &[u32]) -> Vec<String> {
+/// Tokens as the vocabulary spells them.
+pub(super) fn spelt(vocabulary: &Vocabulary, ids: &[u32]) -> Vec<String> {
     ids.iter().map(|&id| vocabulary.token(id).unwrap_or_else(|| id.to_string())).collect()
 }

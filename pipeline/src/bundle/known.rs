@@ -150,6 +150,11 @@ impl Known {
         self.limits.get(&most).copied().with_context(|| format!("no rows of {most} tokens have maps"))
     }
 
+    /// Which maps, in the order in which rows have them.
+    pub(super) fn maps(&self) -> &[Map] {
+        &self.maps
+    }
+
     /// What maps are made with.
     pub(super) fn tools(&self) -> &Tools {
         &self.tools

@@ -23,9 +23,9 @@ Examples:
   engraft attention all-MiniLM-L6-v2 --text 'Fever and a cough.' --json
 
 Shown is what the first token ([CLS]) takes in of each token, layer by layer, as the mean over the
-heads. --svg also writes every layer and every head, token by token; maps that a model with
-knowledge-assisted attention attends by are drawn by `engraft inspect maps --text`. Such a model
-generates them as in its fine-tuning, from --config, --data and --out.")]
+heads. --svg also writes every layer and every head, token by token, and beside them the maps that
+a model with knowledge-assisted attention attends by; `engraft inspect maps --text` draws maps by
+words. Such a model generates them as in its fine-tuning, from --config, --data and --out.")]
 pub(super) struct Asked {
     /// A fine-tuned model's folder, or any checkpoint's of BERT or RoBERTa
     #[arg(value_name = "MODEL")]
@@ -39,7 +39,7 @@ pub(super) struct Asked {
     /// A head mask; each head is multiplied by its value
     #[arg(long, value_name = "FILE")]
     pub(super) mask: Option<PathBuf>,
-    /// Also writes cls.svg, layer-L.svg and layer-L-head-H.svg to this folder
+    /// Also writes cls.svg, layer-L.svg, layer-L-head-H.svg and map-NAME.svg to this folder
     #[arg(long, value_name = "DIR")]
     pub(super) svg: Option<PathBuf>,
 }
@@ -72,7 +72,12 @@ pub(super) fn attention(asked: &Asked, around: Around<'_>, format: Format) -> an
             (0..layer.heads).map(head).collect::<Vec<Vec<Vec<f32>>>>()
         });
         let layers: Vec<_> = layers.collect();
-        print::line(&json!({"tokens": found.tokens, "layers": layers}).to_string())?;
+        let maps = found.maps.iter().map(|(name, values)| {
+            let rows: Vec<&[f32]> = values.chunks(found.tokens.len()).collect();
+            ((*name).to_owned(), json!(rows))
+        });
+        let maps: serde_json::Map<_, _> = maps.collect();
+        print::line(&json!({"tokens": found.tokens, "layers": layers, "maps": maps}).to_string())?;
         return Ok(Exit::Ok);
     }
     // The picture has colours of ours, so texts in it are made harmless here and not where it is printed.
@@ -82,8 +87,12 @@ pub(super) fn attention(asked: &Asked, around: Around<'_>, format: Format) -> an
     Ok(Exit::Ok)
 }
 
-/// Every layer, and every head of it.
+/// Every map, every layer, and every head of it.
 fn drawn(folder: &Path, found: &Seen) -> anyhow::Result<()> {
+    for (name, values) in &found.maps {
+        let title = format!("map {name}, by which every layer attends");
+        write(folder, &format!("map-{name}"), &Picture::square(&title, &found.tokens, values, None))?;
+    }
     for (number, layer) in found.layers.iter().enumerate() {
         let title = format!("attention in layer {number}, mean over the heads");
         write(

@@ -21,7 +21,8 @@ Examples:
 
 /// Compares the tables in two folders, prints the report, and writes the list of moved entities into `list`, if it is given.
 pub(super) fn diff(old: &Path, new: &Path, list: Option<&Path>, format: Format) -> anyhow::Result<Exit> {
-    let (old, folder) = (Graph::read(old)?, new);
+    let (before, folder) = (old, new);
+    let old = Graph::read(before)?;
     let new = Graph::read(folder)?;
     let retired = if folder.join(Table::Retired.file()).exists() {
         kg::table::read::retired(folder)?
@@ -33,7 +34,8 @@ pub(super) fn diff(old: &Path, new: &Path, list: Option<&Path>, format: Format) 
         ));
         HashMap::new()
     };
-    let found = kg::diff::diff(&old, &new, |key| retired.get(key).cloned());
+    let mut found = kg::diff::diff(&old, &new, |key| retired.get(key).cloned());
+    found.read_texts(before, folder)?;
     if let Some(folder) = list {
         std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make it", folder.display()))?;
         found.write(folder, &old, &new)?;
@@ -42,12 +44,15 @@ pub(super) fn diff(old: &Path, new: &Path, list: Option<&Path>, format: Format) 
     print::result(format, || lines(&report), || vec![report.clone()])?;
     let found = &found.report;
     let relations = &found.relations;
-    let named = relations.added.len() + relations.removed.len() + relations.turned.len();
+    let named = [&relations.added, &relations.removed, &relations.turned, &relations.reworded];
+    let named: usize = named.into_iter().map(Vec::len).sum();
     let entities = &found.entities;
     let moved = entities.old + entities.new - 2 * entities.kept + entities.renumbered + entities.renamed;
     let triples = &found.triples;
     let counted = moved + triples.added + triples.removed + triples.turned;
-    let changed = counted > 0 || named > 0 || !found.by_source.is_empty();
+    let said = found.texts.values().chain([&found.types, &found.same_as]);
+    let said: u64 = said.map(|delta| delta.added + delta.removed).sum();
+    let changed = counted + said > 0 || named > 0 || !found.by_source.is_empty();
     Ok(if changed { Exit::Found } else { Exit::Ok })
 }
 

@@ -8,11 +8,12 @@ mod encoding;
 mod names;
 mod told;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
+use kg::table::read::retired;
 use kg::table::{Entity, Graph};
 use model::predict::Predictor;
 use serde::Serialize;
@@ -102,6 +103,13 @@ impl Linking {
                 keys.insert(key.clone(), id);
             }
         }
+        // What a release gave up means what took its place.
+        let retired: BTreeMap<String, String> = retired(triples)?.into_iter().collect();
+        for (key, other) in retired {
+            if let Some(&id) = keys.get(&other) {
+                keys.entry(key).or_insert(id);
+            }
+        }
         anyhow::ensure!(
             !names.is_empty(),
             "link.types leaves no entity of the graph: name types that it has"
@@ -176,7 +184,7 @@ impl Stage for Linking {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -266,8 +266,13 @@ fn moved(context: &Context) -> anyhow::Result<()> {
     };
     let new = Graph::read(context.out())?;
     let retired = kg::table::read::retired(context.out())?;
-    let found = kg::diff::diff(&old, &new, |key| retired.get(key).cloned());
-    context.record("moved", json!(found.report));
+    let mut found = kg::diff::diff(&old, &new, |key| retired.get(key).cloned());
+    let texts = found.read_texts(previous, context.out());
+    let mut report = json!(found.report);
+    if let Err(error) = texts {
+        report["texts"] = json!({"unknown": format!("the table before cannot be read: {error}")});
+    }
+    context.record("moved", report);
     Ok(())
 }
 

@@ -40,6 +40,41 @@ pub fn of_parts(text: &str, parts: &[Range<usize>]) -> Vec<usize> {
     all
 }
 
+/// Characters of the longest line that nobody has wrapped: a line as long may go on in the next one.
+const SHORT: usize = 60;
+
+/// The bytes at which lines begin that are something of their own, although the one before has no full stop: items of lists, and what stands below a
+/// heading or a short line, unless that ends with `,` or `:` and so goes on.
+#[must_use]
+pub fn own_lines(text: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    let (mut at, mut before) = (0, "");
+    for line in text.split_inclusive('\n') {
+        let (from, own) = (at + line.len() - line.trim_start().len(), line.trim());
+        at += line.len();
+        if own.is_empty() {
+            continue;
+        }
+        let goes_on = before.is_empty() || before.ends_with([',', ':']);
+        let is_short = before.chars().nth(SHORT).is_none();
+        if !goes_on && (is_item(own) || is_short && own.starts_with(char::is_uppercase)) {
+            found.push(from);
+        }
+        before = own;
+    }
+    found
+}
+
+/// Whether a line is one of a list: `- fever`, `2. Asthma`, `3) cough`.
+fn is_item(line: &str) -> bool {
+    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let behind = match number.len() < line.len() {
+        true => number.strip_prefix(['.', ')']),
+        false => line.strip_prefix(['-', '*', '•', '·', '–']),
+    };
+    behind.is_some_and(|rest| rest.starts_with(char::is_whitespace))
+}
+
 /// The bytes at which sentences begin by rule, the first at 0 left out, in order.
 #[must_use]
 pub fn starts(text: &str) -> Vec<usize> {
@@ -105,6 +140,28 @@ mod tests {
         assert_eq!(sentences("疼痛。背痛！end"), ["疼痛。", "背痛！", "end"]);
         assert_eq!(sentences("It stopped... and went on. 5 mg"), ["It stopped... and went on.", "5 mg"]);
         assert!(starts("").is_empty() && starts("One. ").is_empty());
+    }
+
+    #[test]
+    fn lines_of_lists_and_short_ones_are_of_their_own() {
+        let lines = |text: &str| {
+            let mut all: Vec<usize> = own_lines(text);
+            all.push(text.len());
+            let mut from = 0;
+            all.into_iter()
+                .map(|to| text[std::mem::replace(&mut from, to)..to].trim().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lines("Denies fever\r\nDiabetes mellitus"), ["Denies fever", "Diabetes mellitus"]);
+        assert_eq!(lines("No asthma\nor cold"), ["No asthma\nor cold"]);
+        assert_eq!(lines("No fever,\nChills"), ["No fever,\nChills"]);
+        assert_eq!(
+            lines("Denies:\n- fever\n  - cough\n2. Asthma\n2.5 mg"),
+            ["Denies:\n- fever", "- cough", "2. Asthma\n2.5 mg"]
+        );
+        let wrapped = "The patient was seen by the team at the bedside and denies any of\nParkinson disease";
+        assert_eq!(lines(wrapped), [wrapped]);
+        assert!(own_lines("").is_empty() && own_lines("\n\nA\n").is_empty());
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn what_would_be_read_otherwise_than_it_stands_there_is_refused() {
     });
     let row = |id: &str| format!("{{\"r\": \"of\", \"x\": {id}, \"y\": 2}}\n");
     let (_, canon) = parse_named(&row("18446744073709551615"), "", options.clone()).unwrap();
-    assert_eq!(triples(&canon), ["mine:18446744073709551615=18446744073709551615 of mine:2=2"]);
+    assert_eq!(triples(&canon), ["mine:18446744073709551615=mine:18446744073709551615 of mine:2=mine:2"]);
     let found = parse_named(&(row("1") + &row("18446744073709551616")), "", options).unwrap_err();
     let expected = "e.jsonl: line 2 (x): found a number as large as 1.8446744073709552e+19, expected a smaller one, or its digits in quotes";
     assert!(found.contains(expected), "{found}");

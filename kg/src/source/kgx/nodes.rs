@@ -9,6 +9,7 @@ use base::read::ReadError;
 use super::super::files::Input;
 use super::super::json_rows::{BETWEEN, Kind};
 use super::super::named::each_fitting;
+use super::super::ontology::is_own_code;
 use super::super::same;
 use super::super::separated::{Column, NoRow, Records, Shape};
 use super::super::unfit::Unfit;
@@ -211,7 +212,7 @@ impl<'a> Printed<'a> {
     }
 
     fn name(&self) -> Option<&'a str> {
-        Some(self.field(self.columns.name)).filter(|name| !name.is_empty())
+        Some(self.field(self.columns.name)).filter(|name| !name.is_empty() && !is_own_code(name, self.key))
     }
 
     fn state(

@@ -23,6 +23,11 @@ pub struct Options {
     /// Source: Neo4j's operations manual, `neo4j-admin database import`: its default.
     #[serde(default = "Options::comma")]
     pub separator: Separator,
+    /// The character between the values of a list, and between labels (as `:` is).
+    ///
+    /// Source: Neo4j's operations manual, `--array-delimiter`: its default.
+    #[serde(default = "Options::semicolon")]
+    pub array_delimiter: Separator,
     /// The property that is a node's name.
     ///
     /// Source: ours: what most graphs call it.
@@ -69,6 +74,10 @@ pub struct Options {
 impl Options {
     fn comma() -> Separator {
         Separator::Comma
+    }
+
+    fn semicolon() -> Separator {
+        Separator::Semicolon
     }
 
     fn default_name() -> String {

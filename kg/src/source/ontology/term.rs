@@ -173,6 +173,22 @@ pub(in crate::source) fn is_code(id: &str) -> bool {
     is_number && capitals <= 3 && !has_words
 }
 
+/// Whether what stands as the name of the thing `key` is its code (`MONDO:5148`, `0005148` and `http://x/MONDO_0005148` of `mondo:5148`), and no name. Short ones
+/// such as `TP53` are names of genes.
+pub(in crate::source) fn is_own_code(name: &str, key: &str) -> bool {
+    fn number(of: &str) -> &str {
+        let own = of.rsplit([':', '/', '#', '_']).next().unwrap_or(of);
+        own.trim_start_matches('0')
+    }
+    let digits = name.bytes().filter(u8::is_ascii_digit).count();
+    let is_short = digits < CODE_DIGITS && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_number = digits == name.len();
+    is_code(name) && (is_number || !is_short) && number(name).eq_ignore_ascii_case(number(key))
+}
+
+/// Digits from which on a name of letters and digits is more likely a code.
+const CODE_DIGITS: usize = 4;
+
 /// An id as words: `part_of` is `part of`.
 pub(in crate::source) fn words(id: &str) -> String {
     id.replace('_', " ")
@@ -189,7 +205,29 @@ fn relation_key(id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::is_code;
+    use super::{is_code, is_own_code};
+
+    #[test]
+    fn a_thing_is_not_called_by_its_code() {
+        for (name, key) in [
+            ("MONDO:1", "mondo:1"),
+            ("0000002", "mondo:2"),
+            ("http://x.org/MONDO_3", "mondo:3"),
+            ("C0018099", "umls:C0018099"),
+            ("4", "mine:4"),
+        ] {
+            assert!(is_own_code(name, key), "{name}");
+        }
+        for (name, key) in [
+            ("TP53", "hgnc:TP53"),
+            ("Fever", "mine:Fever"),
+            ("LOC100288069", "ncbigene:100288069"),
+            ("5-HT", "x:5"),
+            ("7", "x:8"),
+        ] {
+            assert!(!is_own_code(name, key), "{name}");
+        }
+    }
 
     #[test]
     fn codes_are_told_from_words() {

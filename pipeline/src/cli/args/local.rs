@@ -22,7 +22,11 @@ impl Command {
         for (name, path) in given.chain(self.subcommand.local()) {
             let is_url = is_address(&path.to_string_lossy());
             anyhow::ensure!(
-                !(is_url && ["--out", "--cache", "--into", "--svg"].contains(&name)),
+                !(is_url && name == "--out"),
+                "--out is a URL, expected a path on this machine: write to a folder here; --depot shares artifacts with other machines"
+            );
+            anyhow::ensure!(
+                !(is_url && ["--cache", "--into", "--svg"].contains(&name)),
                 "{name} is a URL, expected a path on this machine: write to a folder here, then copy it there"
             );
             anyhow::ensure!(

@@ -186,6 +186,13 @@ impl<'n> Annotator<'n> {
         }
         if let Some(context) = self.context {
             let ranges: Vec<Range<usize>> = found.iter().map(|one| one.words.clone()).collect();
+            let mut starts = starts.into_owned();
+            // What a file says of its sentences holds.
+            if document.sentences.is_empty() {
+                starts.extend(sentence::own_lines(text));
+                starts.sort_unstable();
+                starts.dedup();
+            }
             let sentences = of_words(&self.words, &starts);
             let said = context.judge(text, &self.words, &sentences, &ranges);
             found.iter_mut().zip(said).for_each(|(one, said)| one.modifiers = said);

@@ -92,8 +92,8 @@ enum Reach {
 enum Rule {
     /// Mentions that it reaches are so.
     Says(Modifier, Reach),
-    /// What is in front of it does not reach beyond it, nor does what is behind.
-    Ends,
+    /// What is in front of it does not reach beyond it, nor does what is behind; or of all that triggers say this alone.
+    Ends(Option<Modifier>),
     /// It is no trigger, though a part of it may be one elsewhere.
     Nothing,
 }
@@ -169,11 +169,14 @@ impl Context {
             let first = triggers.partition_point(|(at, _)| at.start < sentence.start);
             let count = triggers[first..].iter().take_while(|(at, _)| inside(at)).count();
             let found = &triggers[first..first + count];
-            let ends: Vec<&Range<usize>> =
-                found.iter().filter(|(_, rule)| *rule == Rule::Ends).map(|(at, _)| at).collect();
+            let ends_of = Modifier::ALL.map(|modifier| {
+                let ends = |rule: Rule| matches!(rule, Rule::Ends(of) if of.is_none_or(|of| of == modifier));
+                found.iter().filter(|(_, rule)| ends(*rule)).map(|(at, _)| at).collect::<Vec<_>>()
+            });
             let mut scopes: Vec<(Modifier, Range<usize>)> = Vec::new();
             for (at, rule) in found {
                 let Rule::Says(modifier, reach) = rule else { continue };
+                let ends = &ends_of[*modifier as usize];
                 let next = ends.partition_point(|end| end.start < at.end);
                 let until = ends.get(next).map_or(sentence.end, |end| end.start);
                 let before = ends.partition_point(|end| end.end <= at.start);
@@ -257,9 +260,13 @@ fn row(line: &str, place: impl Fn() -> Place) -> Result<(&str, Rule), ReadError>
             Rule::Says(modifier, reach)
         }
         (Some(_), _, None) => return Err(refused("no third field".to_owned(), "after, before or both")),
-        (None, "ends", None) => Rule::Ends,
+        (None, "ends", None) => Rule::Ends(None),
+        (None, "ends", Some(of)) => match Modifier::ALL.into_iter().find(|modifier| modifier.name() == of) {
+            Some(of) => Rule::Ends(Some(of)),
+            None => return Err(refused(format!("{of:?}"), "what it ends (negated, ...), or nothing")),
+        },
         (None, "nothing", None) => Rule::Nothing,
-        (None, "ends" | "nothing", Some(_)) => {
+        (None, "nothing", Some(_)) => {
             return Err(refused("a third field".to_owned(), "none: such a phrase reaches nowhere"));
         }
         (None, ..) => {
@@ -306,6 +313,9 @@ mod tests {
             ("mother had Diabetes", "ot"),
             ("call if Fever develops", "hy"),
             ("no change in Fever", ""),
+            ("mother with Diabetes; patient has Pneumonia", "ot "),
+            ("father of the patient has Diabetes", "ot"),
+            ("without evidence of Pneumonia, the patient has Diabetes", "ne "),
             ("Fever", ""),
         ] {
             let found = said(&context, text);
@@ -344,7 +354,8 @@ mod tests {
             ("no\tgone\tafter\n", "line 1: \"gone\", expected negated, uncertain"),
             ("no\tnegated\n", "line 1: no third field, expected after, before or both"),
             ("a\tends\nno\tnegated\tbehind\n", "line 2: \"behind\", expected after, before or both"),
-            ("but\tends\tafter\n", "line 1: a third field, expected none"),
+            ("but\tends\tafter\n", "line 1: \"after\", expected what it ends (negated, ...), or nothing"),
+            ("no change\tnothing\tafter\n", "line 1: a third field, expected none"),
             ("no\tnegated\tafter\nno\tnegated\tafter\n", "line 2: \"no\" says the same twice"),
             ("# nothing\n", "there is no trigger"),
             ("\u{200b}\tends\n", "phrases without words: 1"),

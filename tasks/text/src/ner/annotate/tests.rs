@@ -116,6 +116,10 @@ fn sentences_say_whether_a_mention_is_there() {
         .annotate(&document("No asthma\nor cold. Asthma? His mother had asthma."));
     let said: Vec<Vec<_>> = annotations.iter().map(|one| one.modifiers.iter().collect()).collect();
     assert_eq!(said, [vec![Modifier::Negated], vec![Modifier::Negated], vec![], vec![Modifier::Other]]);
+    // Notes have lists and short lines without a full stop.
+    let annotations = Annotator::new(&names, Some(&context)).annotate(&document("No asthma\nCold\n- asthma"));
+    let said: Vec<Vec<_>> = annotations.iter().map(|one| one.modifiers.iter().collect()).collect();
+    assert_eq!(said, [vec![Modifier::Negated], vec![], vec![]]);
 }
 
 #[test]
