@@ -143,9 +143,15 @@ impl Params {
     /// The same parameters without those whose names begin so.
     #[must_use]
     pub(crate) fn without(&self, prefix: &str) -> Self {
-        let mut others = self.clone();
-        others.vars.retain(|name, _| !name.starts_with(prefix));
-        others
+        self.only(|name| !name.starts_with(prefix))
+    }
+
+    /// The same parameters, as far as their names are `wanted`.
+    #[must_use]
+    pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
+        let mut some = self.clone();
+        some.vars.retain(|name, _| wanted(name));
+        some
     }
 
     /// The same parameters, of which no gradient is computed for those whose names `frozen` accepts: whatever is built of them from now on

@@ -4,9 +4,11 @@ mod alone;
 mod attended;
 #[cfg(feature = "cuda")]
 pub(crate) mod kernels;
+mod one_task;
 mod words;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use base::read::ReadError;
 use base::visible::shortened;
@@ -15,9 +17,8 @@ use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use std::sync::Arc;
-
 pub use attended::Attended;
+pub use one_task::write_one_task;
 
 use crate::Error;
 use crate::attention::{Attention, Chosen};
@@ -202,8 +203,7 @@ impl Predictor {
     }
 
     /// The logits of each row for a task, by its number: one of each class, or the one score; of tags those of each token, row after row. A
-    /// softmax makes shares of those of
-    /// [`crate::output::Output::OneClass`], the logistic function of each of those of
+    /// softmax makes shares of those of [`crate::output::Output::OneClass`], the logistic function of each of those of
     /// [`crate::output::Output::AnyClasses`]. Of an embedding they are its vector.
     ///
     /// # Errors

@@ -176,6 +176,31 @@ fn classes_of_the_released_codes_are_learned_scored_and_asked() {
     assert_ne!(refused.code(), Some(0));
 }
 
+/// Each task by itself answers in transformers as it does among the others.
+fn exported_by_task(folder: &Path, model: &str) {
+    for (task, line) in [
+        ("tags", "{\"text\": \"often warfarin warfarins fever\"}\n"),
+        ("kinds", "{\"text\": \"Often  Warfarin, after metformin fever\"}\n"),
+        ("alike", "{\"text\": \"warfarin\", \"pair\": \"metformin\"}\n"),
+    ] {
+        let (lines, alone) = (folder.join(format!("{task}.jsonl")), folder.join(format!("alone-{task}")));
+        base::whole::write_whole(&lines, line.as_bytes()).unwrap();
+        let verb = ["export", model, "--task", task, "--to", "transformers"];
+        let listed = Engraft::plain(&verb, folder).arg("--into").arg(&alone).ok();
+        assert!(!listed.contains("note:") && !alone.join("task.json").exists(), "{listed}");
+        let verb = ["predict", model, lines.to_str().unwrap(), "--task", task];
+        let said: Value = serde_json::from_str(&Engraft::plain(&verb, folder).ok()).unwrap();
+        at_home(&alone, &lines, &said["tasks"][task].to_string());
+    }
+    let verb = ["export", model, "--task", "none", "--to", "onnx", "--into", "none"];
+    let refused = Engraft::plain(&verb, folder).output();
+    assert!(
+        refused.text().contains("was not fine-tuned on \"none\" but on tags, kinds, alike"),
+        "{}",
+        refused.text()
+    );
+}
+
 #[test]
 fn one_encoder_learns_several_sets_and_answers_all_in_one_pass() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,6 +234,7 @@ fn one_encoder_learns_several_sets_and_answers_all_in_one_pass() {
     let asked = folder.join("asked.txt");
     base::whole::write_whole(&asked, "Often  Warfarin, after metformin fever\n".as_bytes()).unwrap();
     let model = folder.join("out/recipe-all-1/model").display().to_string();
+    exported_by_task(folder, &model);
     let ask = |more: &[&str]| {
         let verb = [&["predict", &model, asked.to_str().unwrap()][..], more].concat();
         serde_json::from_str::<Value>(&Engraft::plain(&verb, folder).ok()).unwrap()

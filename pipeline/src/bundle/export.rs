@@ -16,7 +16,7 @@ use model::encoder::pool::Pooling;
 use serde_json::{Value, json};
 
 use super::card;
-use super::task_file::{self, Asked};
+use super::task_file::{self, Asked, Task, TaskFile};
 use super::vectors::is_own;
 use crate::engine::folder::list;
 
@@ -57,8 +57,7 @@ enum Layer {
 }
 
 /// Why it has none there.
-const OWN_LAYER: &str =
-    "its last layer is engraft's own (several tasks, or a pooling that transformers has no class for)";
+const OWN_LAYER: &str = "its last layer is engraft's own (several tasks, of which --task names one, or a pooling that transformers has no class for)";
 
 /// Files of weights.
 const WEIGHTS: [&str; 3] = [checkpoint::WEIGHTS_FILE, checkpoint::SHARDS_FILE, checkpoint::PICKLE_FILE];
@@ -72,6 +71,8 @@ pub(crate) struct Export<'a> {
     /// A model's folder.
     pub model: &'a Path,
     pub form: Form,
+    /// Of a model of several tasks, the one whose last layer goes along.
+    pub task: Option<&'a str>,
     /// How texts are pooled, where that is asked for.
     pub pooling: Option<Pooling>,
     /// Where it goes: a folder that is not there yet.
@@ -99,6 +100,9 @@ impl Export<'_> {
     /// # Errors
     /// When the folder is no sound model's, the form has no place for it, or the disk refuses.
     pub(crate) fn write(&self) -> anyhow::Result<Exported> {
+        if let Some(task) = self.task {
+            return self.write_task(task);
+        }
         let Self { model, into, .. } = *self;
         // Sizes first: what is no model's folder is said to be none.
         let sizes = checkpoint::sizes(model)?;
@@ -150,6 +154,38 @@ impl Export<'_> {
         Ok(Exported { files, note })
     }
 
+    /// Exports it with one of its tasks alone.
+    fn write_task(&self, name: &str) -> anyhow::Result<Exported> {
+        ensure!(
+            matches!(self.form, Form::Transformers | Form::Onnx),
+            "--task goes with --to transformers and --to onnx: other forms have the encoder alone, or all of it"
+        );
+        ensure!(!self.into.exists(), "{} is there already: name a folder that is not", self.into.display());
+        TaskFile::expected(self.model)?;
+        let file = TaskFile::read(self.model)?;
+        let Some(task) = file.tasks.iter().find(|task| task.name == name) else {
+            let names: Vec<&str> = file.tasks.iter().map(|task| task.name.as_str()).collect();
+            bail!("this model was not fine-tuned on {name:?} but on {}", names.join(", "));
+        };
+        let beside = folder(self.into);
+        fs::create_dir_all(beside).with_context(|| beside.display().to_string())?;
+        let work = tempfile::Builder::new().prefix(".tmp").tempdir_in(beside);
+        let work = work.with_context(|| beside.display().to_string())?;
+        // Its card speaks of all of its tasks.
+        let others = |name: &str| {
+            !OWN.contains(&name)
+                && !is_weights(name)
+                && ![card::FILE, checkpoint::CONFIG_FILE].contains(&name)
+        };
+        self.copy(work.path(), others)?;
+        model::predict::write_one_task(self.model, name, work.path())?;
+        let alone = Task { max_tokens: None, ..task.clone() };
+        TaskFile { max_tokens: file.most(task), tasks: vec![alone.clone()], ..file }.write(work.path())?;
+        digests::seal(work.path())?;
+        alone.name_classes(work.path())?;
+        Export { model: work.path(), task: None, ..*self }.write()
+    }
+
     /// What stands on top of the encoder.
     fn layer(&self) -> anyhow::Result<Layer> {
         // The last layer of a publisher's own that engraft does not know is left out, as it is when it is read.
@@ -160,7 +196,7 @@ impl Export<'_> {
         if !self.model.join(task_file::FILE).is_file() {
             return Ok(Layer::None);
         }
-        let tasks = task_file::TaskFile::read(self.model)?.tasks;
+        let tasks = TaskFile::read(self.model)?.tasks;
         let is_similarity = tasks.iter().all(|task| task.asked == Asked::Similarity);
         Ok(if is_similarity { Layer::None } else { Layer::Own })
     }
@@ -229,7 +265,7 @@ impl Export<'_> {
     /// Most tokens of a text: as many as in the model's fine-tuning, else as the encoder has positions.
     fn most(&self, positions: usize) -> anyhow::Result<usize> {
         let has_task = self.model.join(task_file::FILE).is_file();
-        Ok(if has_task { task_file::TaskFile::read(self.model)?.max_tokens } else { positions })
+        Ok(if has_task { TaskFile::read(self.model)?.max_tokens } else { positions })
     }
 
     /// How a fine-tuned model's texts are pooled.

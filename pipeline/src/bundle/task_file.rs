@@ -7,7 +7,7 @@ use base::whole::write_whole;
 use batch::maps::expand::Map;
 use downstream::encode::Cut;
 use downstream::tagging::Subwords;
-use downstream::token_classes::{Classing, is_default};
+use downstream::token_classes::{Classing, TokenClasses, is_default};
 pub(crate) use model::checkpoint::digests::TASK_FILE as FILE;
 use model::checkpoint::read_settings;
 use serde::{Deserialize, Serialize};
@@ -126,6 +126,24 @@ impl Asked {
     #[must_use]
     pub(crate) fn is_alone(self) -> bool {
         matches!(self, Self::MaskedWords | Self::Span)
+    }
+}
+
+impl Task {
+    /// Says in the folder of a model of this task alone how `transformers` is to call its classes.
+    ///
+    /// # Errors
+    /// When a file has changed since it was written, or cannot be read or written.
+    pub(crate) fn name_classes(&self, folder: &Path) -> anyhow::Result<()> {
+        let (problem, names) = match self.asked {
+            Asked::OneClass => (Some("single_label_classification"), self.classes.clone()),
+            Asked::AnyClasses => (Some("multi_label_classification"), self.classes.clone()),
+            Asked::Tags => (None, TokenClasses::new(self.tags, &self.classes)?.names().to_vec()),
+            // What a single number is called.
+            Asked::Score | Asked::Rank => (Some("regression"), vec![self.name.clone()]),
+            _ => return Ok(()),
+        };
+        Ok(model::checkpoint::name_classes(folder, &names, problem)?)
     }
 }
 

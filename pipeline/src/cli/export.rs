@@ -20,6 +20,7 @@ Examples:
   engraft export out/retrain/model --to sentence-transformers --pooling mean --into encoder
   engraft export out/retrain-lora/model --to peft --into adapters
   engraft export out/finetune-base-mortality-1/model --to hub --into upload
+  engraft export out/recipe-all-1/model --task mortality --to transformers --into mortality
 
   transformers           what from_pretrained reads, without files of engraft's own
   sentence-transformers  the same, with how texts are pooled
@@ -39,6 +40,9 @@ pub(super) struct Asked {
     /// The folder to write, which must not be there yet
     #[arg(long, value_name = "DIR")]
     pub(super) into: PathBuf,
+    /// Of a model of several tasks, the one whose last layer goes along (with transformers and onnx)
+    #[arg(long, value_name = "NAME")]
+    pub(super) task: Option<String>,
     /// How token states are pooled into a vector: cls, mean, max or, with onnx, learned_pooler. Defaults to that of a fine-tuned bi-encoder, or, with sentence-transformers, of any fine-tuned model
     #[arg(long, value_name = "POOLING", value_parser = pooling)]
     pub(super) pooling: Option<Pooling>,
@@ -68,7 +72,8 @@ pub(super) fn export(asked: &Asked, format: Format) -> anyhow::Result<Exit> {
         asked.pooling.is_none() || takes_pooling,
         "--pooling goes with --to onnx and --to sentence-transformers"
     );
-    let export = Export { model: &asked.model, form, pooling: asked.pooling, into: &asked.into };
+    let task = asked.task.as_deref();
+    let export = Export { model: &asked.model, form, task, pooling: asked.pooling, into: &asked.into };
     let Exported { files, note } = export.write()?;
     if let Some(note) = note {
         print::note(&format!("note: {note}"));

@@ -27,7 +27,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use base::whole::write_whole;
 use downstream::example::Part;
-use downstream::token_classes::{Classing, TokenClasses, is_default};
+use downstream::token_classes::{Classing, is_default};
 use model::predict::{Parameters, Predictor};
 use serde::{Deserialize, Serialize};
 use tasks::stream::schedule::Schedule;
@@ -157,23 +157,9 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
     file.write(&folder)?;
     model::checkpoint::digests::seal(&folder)?;
     match file.tasks.as_slice() {
-        [task] => name_classes(&folder, task),
+        [task] => task.name_classes(&folder),
         _ => Ok(()),
     }
-}
-
-/// Says how `transformers` is to call the classes of the one task.
-fn name_classes(folder: &Path, task: &task_file::Task) -> anyhow::Result<()> {
-    use task_file::Asked;
-    let (problem, names) = match task.asked {
-        Asked::OneClass => (Some("single_label_classification"), task.classes.clone()),
-        Asked::AnyClasses => (Some("multi_label_classification"), task.classes.clone()),
-        Asked::Tags => (None, TokenClasses::new(task.tags, &task.classes)?.names().to_vec()),
-        // What a single number is called.
-        Asked::Score | Asked::Rank => (Some("regression"), vec![task.name.clone()]),
-        _ => return Ok(()),
-    };
-    Ok(model::checkpoint::name_classes(folder, &names, problem)?)
 }
 
 /// The facts of benchmarks, and what was cut of their rows.
