@@ -1,9 +1,12 @@
 //! A reader of tables with quoted fields in which CR and CRLF read as LF, so that line numbers count in old Mac files too, and the last line has an end.
 
 use std::io::{self, BufRead, Read};
+use std::ops::Range;
+use std::path::Path;
 
 use super::bom::BOM;
-use super::line::LONGEST;
+use super::line::{self, LONGEST, Place};
+use super::read::ReadError;
 
 /// Where in a field the last byte stood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,13 +83,21 @@ impl<R> Newlines<R> {
     }
 
     /// Whether the end has come inside a quoted field.
-    pub fn is_cut(&self) -> bool {
+    fn is_cut(&self) -> bool {
         self.ended && self.quotes.field == Field::Quoted
     }
 
-    /// The first line, from 1, that has something between a field's quotes and the separators, so that they do not delimit it.
-    pub fn misplaced_quote(&self) -> Option<u64> {
-        self.quotes.misplaced
+    /// Refuses a record of `file` that stands in `lines` (from 1, the last one left out) and that a parser has read otherwise than its quotes say.
+    ///
+    /// # Errors
+    /// When something stands between a field's quotes and the separators, or the file ends within quotes.
+    pub fn check(&self, file: &Path, lines: Range<u64>) -> Result<(), ReadError> {
+        let place = |line| Place { file: file.to_owned(), line, column: None };
+        match self.quotes.misplaced {
+            Some(line) if line < lines.end => Err(line::misplaced_quote(place(line))),
+            _ if self.is_cut() => Err(line::cut(place(lines.start))),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -191,7 +202,7 @@ mod tests {
         let read = |input: &str| {
             let mut newlines = Newlines::new(input.as_bytes(), b',');
             newlines.read_to_end(&mut Vec::new()).unwrap();
-            (newlines.misplaced_quote(), newlines.is_cut())
+            (newlines.quotes.misplaced, newlines.is_cut())
         };
         for fine in [
             "\u{feff}\"a\",b\n",

@@ -163,12 +163,8 @@ impl<'f, R: BufRead> Rows<'f, R> {
             line::unreadable(place(line), &source)
         })?;
         let line = self.record.position().map_or(line, csv::Position::line);
-        let (read, after) = (self.csv.get_ref().get_ref(), self.csv.position().line());
-        if more && let Some(line) = read.misplaced_quote().filter(|line| *line < after) {
-            return Err(line::misplaced_quote(place(line)));
-        }
-        if more && read.is_cut() {
-            return Err(line::cut(place(line)));
+        if more {
+            self.csv.get_ref().get_ref().check(self.file, line..self.csv.position().line())?;
         }
         Ok(more.then_some(line))
     }

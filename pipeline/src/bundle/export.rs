@@ -100,9 +100,6 @@ impl Export<'_> {
     /// # Errors
     /// When the folder is no sound model's, the form has no place for it, or the disk refuses.
     pub(crate) fn write(&self) -> anyhow::Result<Exported> {
-        if let Some(task) = self.task {
-            return self.write_task(task);
-        }
         let Self { model, into, .. } = *self;
         // Sizes first: what is no model's folder is said to be none.
         let sizes = checkpoint::sizes(model)?;
@@ -112,8 +109,11 @@ impl Export<'_> {
             "{}: its attention has labels, maps or gates, which only engraft computes: ask it with engraft predict or engraft encode",
             model.display()
         );
-        let layer = self.layer()?;
         ensure!(!into.exists(), "{} is there already: name a folder that is not", into.display());
+        if let Some(task) = self.task {
+            return self.write_task(task);
+        }
+        let layer = self.layer()?;
         let beside = folder(into);
         fs::create_dir_all(beside).with_context(|| beside.display().to_string())?;
         let made = NewFolder::begin(into).with_context(|| beside.display().to_string())?;
@@ -160,7 +160,6 @@ impl Export<'_> {
             matches!(self.form, Form::Transformers | Form::Onnx),
             "--task goes with --to transformers and --to onnx: other forms have the encoder alone, or all of it"
         );
-        ensure!(!self.into.exists(), "{} is there already: name a folder that is not", self.into.display());
         TaskFile::expected(self.model)?;
         let file = TaskFile::read(self.model)?;
         let Some(task) = file.tasks.iter().find(|task| task.name == name) else {
@@ -183,7 +182,13 @@ impl Export<'_> {
         TaskFile { max_tokens: file.most(task), tasks: vec![alone.clone()], ..file }.write(work.path())?;
         digests::seal(work.path())?;
         alone.name_classes(work.path())?;
-        Export { model: work.path(), task: None, ..*self }.write()
+        let alone = Export { model: work.path(), task: None, ..*self };
+        ensure!(
+            alone.layer()? != Layer::Own,
+            "{}: transformers has no class for the last layer of {name} (by what it says, or how it pools): ask it with engraft predict --task {name}",
+            self.model.display()
+        );
+        alone.write()
     }
 
     /// What stands on top of the encoder.

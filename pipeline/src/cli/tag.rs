@@ -1,6 +1,6 @@
 //! `engraft tag`: texts in, mentions of a graph's entities out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -123,11 +123,12 @@ pub(super) fn tag(
     let started = now();
     let said = predict::unless_gone(|| {
         let mut tagging = Tagging::new(&tools, asked.to.open(asked.into.as_deref())?, cancel.clone());
-        let left_out = read(&inputs, &config, &mut tagging)?;
+        let all = read(&inputs, &config, &mut tagging)?;
         let found = tagging.finish()?;
         print::note(&told(&found, now().saturating_sub(started).as_secs_f64()));
+        let left_out = counted(all.dropped.iter().filter(|(_, documents)| **documents > 0));
         if !left_out.is_empty() {
-            print::note(&format!("note: documents that are not tagged: {}", counted(&left_out)));
+            print::note(&format!("note: documents that are not tagged: {left_out}"));
         }
         Ok(())
     });
@@ -186,30 +187,22 @@ fn inputs(asked: &Asked, format: &Format) -> anyhow::Result<Vec<Input>> {
     Ok(inputs)
 }
 
-/// Tags the texts of all files, and says how many documents are none and why.
-fn read(
-    inputs: &[Input],
-    config: &Config,
-    tagging: &mut Tagging<'_>,
-) -> anyhow::Result<BTreeMap<&'static str, u64>> {
-    let (mut labels, mut left_out) = (Labels::default(), BTreeMap::new());
-    let mut count = |tally: Tally| {
-        let some = tally.dropped.into_iter().filter(|(_, documents)| *documents > 0);
-        some.for_each(|(why, documents)| *left_out.entry(why).or_insert(0) += documents);
-    };
+/// Tags the texts of all files, and counts their documents.
+fn read(inputs: &[Input], config: &Config, tagging: &mut Tagging<'_>) -> anyhow::Result<Tally> {
+    let (mut labels, mut all) = (Labels::default(), Tally::new(Path::new("texts"), &[]));
     if inputs.is_empty() {
         let name = Path::new("standard input");
         let unread = |error: io::Error| ReadError::new(name, format!("cannot be read: {error}"), "", "");
         let reader = BufReader::new(gz::reader(io::stdin().lock()).map_err(unread)?);
         let each = |document: &Document| tagging.push(None, document);
-        count(documents(reader, name, &config.format, &mut labels, each)?.documents);
+        all.add(&documents(reader, name, &config.format, &mut labels, each)?.documents);
     }
     for Input { file, name } in inputs {
         let name = (inputs.len() > 1).then_some(name.as_str());
         let each = |document: &Document| tagging.push(name, document);
-        count(documents_of(file, &config.format, &mut labels, each)?.documents);
+        all.add(&documents_of(file, &config.format, &mut labels, each)?.documents);
     }
-    Ok(left_out)
+    Ok(all)
 }
 
 /// Counts by what they are of.

@@ -222,8 +222,9 @@ impl<'a> Printed<'a> {
         terms: DraftTermOrigin,
         builder: &mut Builder,
     ) -> DraftEntity {
-        let text = self.name().unwrap_or(self.key);
-        let entity = match self.name() {
+        let name = self.name();
+        let text = name.unwrap_or(self.key);
+        let entity = match name {
             Some(name) => builder.entity(source, self.key, name),
             None => builder.nameless(source, self.key, self.key),
         };
@@ -234,7 +235,7 @@ impl<'a> Printed<'a> {
             let name = category.strip_prefix("biolink:").unwrap_or(category).to_owned();
             builder.add_type(entity, SemanticType { code: None, name });
         }
-        if let Some(name) = self.name() {
+        if let Some(name) = name {
             builder.term(entity, TermKind::Preferred, name, terms);
             builder.offer(name, self.key, name, OfferKind::Preferred);
         }

@@ -352,12 +352,8 @@ impl<R: BufRead> Quoted<R> {
             self.record.iter().map(|field| memchr::memchr_iter(b'\n', field.as_bytes()).count()).sum();
         let after = self.csv.position().line();
         self.line = after.saturating_sub(breaks as u64 + 1).max(before);
-        let read = self.csv.get_ref().get_ref();
-        if more && let Some(line) = read.misplaced_quote().filter(|line| *line < after) {
-            return Err(line::misplaced_quote(place(line)));
-        }
-        if more && read.is_cut() {
-            return Err(line::cut(place(self.line)));
+        if more {
+            self.csv.get_ref().get_ref().check(file, self.line..after)?;
         }
         Ok(more)
     }

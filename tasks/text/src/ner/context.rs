@@ -316,6 +316,8 @@ mod tests {
             ("mother with Diabetes; patient has Pneumonia", "ot "),
             ("father of the patient has Diabetes", "ot"),
             ("without evidence of Pneumonia, the patient has Diabetes", "ne "),
+            ("no Fever, she has Cough", "ne "),
+            ("mother with Diabetes, she has Asthma", "ot ot"),
             ("Fever", ""),
         ] {
             let found = said(&context, text);
