@@ -8,6 +8,7 @@ pub mod policy;
 pub mod relation;
 pub mod report;
 mod sieve;
+pub(crate) mod supposed;
 mod write;
 
 pub use merge::{Canon, merge};

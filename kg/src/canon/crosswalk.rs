@@ -4,11 +4,12 @@
 //! first, then synonyms, each in the order of the policy's namespaces), a key to the key that it is declared to mean. What fits
 //! several is ambiguous and listed with its candidates; what fits none is listed as unmapped.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
 use super::policy::{Ambiguous, Policy};
+use super::supposed;
 use crate::table::builder::{NAMED, OfferKind, Statements};
 use crate::table::draft::NOBODY;
 
@@ -20,6 +21,8 @@ pub enum How {
     Own,
     /// A source says that its key means that one.
     Alias,
+    /// A source refers to several, or several refer to it, and the names of these two tell that they are the same.
+    AliasByName,
     /// Its name is the preferred one of that entity.
     PreferredName,
     /// Its name is another name of that entity.
@@ -37,6 +40,7 @@ impl How {
         match self {
             How::Own => "own",
             How::Alias => "alias",
+            How::AliasByName => "alias_by_name",
             How::PreferredName => "preferred_name",
             How::Synonym => "synonym",
             How::Ambiguous => "ambiguous",
@@ -74,6 +78,8 @@ enum Step {
 struct Walk<'a> {
     policy: &'a Policy,
     aliases: HashMap<&'a str, BTreeSet<&'a str>, ahash::RandomState>,
+    /// Keys whose alias names have told.
+    by_name: HashSet<&'a str>,
     /// Kind, key of each offer for a `name:` key.
     offers: BTreeMap<&'a str, Vec<(OfferKind, &'a str)>>,
     /// Place of the most preferred namespace that any key has.
@@ -131,10 +137,27 @@ impl<'a> Walk<'a> {
             let name = all.entities.keyed.key(offer.entity);
             offers.entry(name).or_default().push((offer.kind, &offer.key));
         }
-        let mut walk = Self { policy, aliases, offers, best: policy.namespaces.len() };
+        let mut walk =
+            Self { policy, aliases, by_name: HashSet::new(), offers, best: policy.namespaces.len() };
+        walk.join_by_name(all);
         let has = |name: &&String| all.keys(name).any(|key| namespace(key) == name.as_str());
         walk.best = policy.namespaces.iter().position(|name| has(&name)).unwrap_or(walk.best);
         walk
+    }
+
+    /// Joins what is supposed to be the same and is by its name: all lead to the first of the namespaces in which sources meet.
+    fn join_by_name(&mut self, all: &'a Statements) {
+        for (key, other) in supposed::by_name(all) {
+            let ends = [key, other].map(|key| self.plainly(key));
+            let [one, two] = ends.map(supposed::place);
+            let [leads, means] = if one < two { [ends[1], ends[0]] } else { ends };
+            // Two of a namespace are two things; what is said to be several others is told by its own name alone.
+            let is_open = leads == key || !self.aliases.contains_key(leads);
+            if one != two && is_open {
+                self.aliases.insert(leads, BTreeSet::from([means]));
+                self.by_name.insert(leads);
+            }
+        }
     }
 
     /// The key that `key` means in the end, how it got there in its first step, and what it could have meant.
@@ -152,7 +175,7 @@ impl<'a> Walk<'a> {
                 Step::Several(_) => return (here, how, Vec::new()),
                 Step::To(next, by) => {
                     if path.len() == 1 {
-                        how = by;
+                        how = if self.by_name.contains(key) { How::AliasByName } else { by };
                     }
                     if let Some(start) = path.iter().position(|seen| *seen == next) {
                         // Sources that point at one another: all of the ring are the preferred one of it.
@@ -337,6 +360,46 @@ mod tests {
             ("umls:C0000005", How::Alias),
         ];
         assert_eq!(walked(&first, build), taken.map(|(key, how)| (key.to_owned(), how)));
+    }
+
+    #[test]
+    fn of_several_references_the_one_that_is_called_the_same_is_meant() {
+        let all = walked(&Policy::standard(), |builder| {
+            // One term refers to two codes, two terms to one, and one to a code beside what it is elsewhere.
+            for (key, name, others) in [
+                ("doid:1", "achondroplasia", &["mesh:D1", "mesh:D2"][..]),
+                ("doid:2", "Usher syndrome", &["mesh:D3"]),
+                ("doid:3", "Usher syndrome type 1", &["mesh:D3"]),
+                ("doid:4", "Lyme disease", &["mesh:D4"]),
+                ("doid:5", "fever", &["mesh:D5", "mesh:D6"]),
+            ] {
+                builder.entity("doid", key, name);
+                others.iter().for_each(|other| builder.suppose(key, other));
+            }
+            builder.alias("doid:1", "mesh:D1");
+            builder.alias("doid:1", "mesh:D2");
+            builder.alias("doid:4", "snomed:9");
+            let names = [
+                "Severe achondroplasia",
+                "Achondroplasia",
+                "Usher  Syndrome",
+                "Lyme Disease",
+                "Fever",
+                "FEVER",
+            ];
+            for (number, name) in (1..).zip(names) {
+                builder.entity("mesh", &format!("mesh:D{number}"), name);
+            }
+            builder.nameless("doid", "snomed:9", "snomed:9");
+        });
+        let own = |key: &str| (key.to_owned(), How::Own);
+        let named = |key: &str| (key.to_owned(), How::AliasByName);
+        assert_eq!(all[..3], [named("mesh:D2"), named("mesh:D3"), own("doid:3")]);
+        // It leads where its own key does, and that to the first of the namespaces in which sources meet.
+        assert_eq!(all[3], ("mesh:D4".to_owned(), How::Alias));
+        assert_eq!(all[11], named("mesh:D4"));
+        // Two are called so: neither is known to be meant.
+        assert_eq!(all[4], own("doid:5"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod options;
 mod rows;
 mod said;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use base::funnel::Tally;
 use base::read::ReadError;
@@ -155,6 +155,28 @@ impl Things<'_> {
         ))
     }
 
+    /// Says which prefixes ids have that no namespace is given for: such a thing meets none of another source, which may well have it by this very id.
+    fn prefixed(&self) -> Option<String> {
+        let own = format!("{}:", self.source);
+        let curies = self.order.iter().filter_map(|key| curie::split(key.strip_prefix(&own)?));
+        let mut prefixes = BTreeMap::<&str, u64>::new();
+        for Curie { prefix, .. } in curies.filter(is_prefixed) {
+            *prefixes.entry(prefix).or_default() += 1;
+        }
+        let (first, _) = prefixes.first_key_value()?;
+        let all: u64 = prefixes.values().sum();
+        let each: Vec<String> =
+            prefixes.iter().take(PREFIXES).map(|(prefix, ids)| format!("{prefix} {ids}")).collect();
+        let more = if prefixes.len() > PREFIXES { ", ..." } else { "" };
+        Some(format!(
+            "{source}: {all} of {} ids have prefixes that `namespaces` does not name ({}{more}): they are of this source alone and are joined with no other's; sources.edges.{source}.namespaces.{first} = {:?} would join them",
+            self.order.len(),
+            each.join(", "),
+            first.to_lowercase(),
+            source = self.source,
+        ))
+    }
+
     /// What is said of the thing of this key.
     fn said(&mut self, key: String) -> &mut Said {
         if !self.said.contains_key(&key) {
@@ -205,6 +227,14 @@ impl Things<'_> {
         }
         Ok((ends, relation))
     }
+}
+
+/// Prefixes that a message names.
+const PREFIXES: usize = 4;
+
+/// Whether an identifier is one of a vocabulary, and no time of day or address.
+fn is_prefixed(curie: &Curie<'_>) -> bool {
+    curie.prefix.starts_with(|c: char| c.is_ascii_alphabetic()) && !curie.id.starts_with("//")
 }
 
 /// Whether a value is there, and no list of JSON.
@@ -291,7 +321,7 @@ pub fn read(
         )?;
     }
     lists.edges.last().map_or(Ok(()), |file| reading.met(file))?;
-    let renamed = things.renamed();
+    let told = [things.renamed(), things.prefixed()];
     let label = together(&lists.edges);
     let listed = Listed { name: "things", reasons: &[], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, options.taken(), &label, listed, builder);
@@ -303,7 +333,7 @@ pub fn read(
     ontology.settle();
     let mut report = state(lists, &things, ontology)?;
     report.funnel.supporting.extend(supporting);
-    report.warnings.extend(renamed);
+    report.warnings.extend(told.into_iter().flatten());
     Ok(report)
 }
 

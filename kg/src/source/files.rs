@@ -251,13 +251,14 @@ impl fmt::Debug for Reopened<'_> {
 }
 
 /// What messages and funnels call files that are counted as one: the only one as it is called, several by their names.
-pub(super) fn together(files: &[Reopened<'_>]) -> PathBuf {
+pub(super) fn together<'a, 'f: 'a>(files: impl IntoIterator<Item = &'a Reopened<'f>>) -> PathBuf {
     const NAMED: usize = 3;
-    if let [file] = files {
+    let files: Vec<&Reopened<'_>> = files.into_iter().collect();
+    if let [file] = files.as_slice() {
         return file.label.clone();
     }
     let name =
-        |file: &Reopened<'_>| file.label.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        |file: &&Reopened<'_>| file.label.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let names: Vec<String> = files.iter().take(NAMED).map(name).collect();
     let more = files.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

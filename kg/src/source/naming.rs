@@ -6,6 +6,7 @@ use base::line::Place;
 use base::read::ReadError;
 use base::share::Share;
 
+use super::ontology::is_clear_code;
 use crate::canon::Canon;
 use crate::table::Builder;
 use crate::table::builder::DraftEntity;
@@ -127,11 +128,14 @@ impl Naming {
         Ok(told)
     }
 
-    /// What is to be told of `things` that go by their ids, if most of these are codes: names of genes are a few letters and digits as well.
+    /// What is to be told of `things` that go by their ids where these are codes. Names of genes are a few letters and digits as well (`TP53`): such count
+    /// where most are codes.
     fn coded(&self, things: &str, codes: &[&str], all: u64) -> Option<String> {
-        let count = codes.len() as u64;
+        let clear: Vec<&str> = codes.iter().copied().filter(|id| is_clear_code(id)).collect();
+        let codes = if 2 * codes.len() as u64 > all { codes } else { &clear };
+        let count = codes.len();
         let given = if things == "entities" { "entity_texts" } else { "relation_texts" };
-        (2 * count > all).then(|| {
+        (count > 0).then(|| {
             format!(
                 "{}: {count} of {all} {things} are called by ids that look like codes ({}): {given} would give them names",
                 self.source,

@@ -8,9 +8,11 @@
 //! | `:TYPE`, `_type` | its relation |
 //! | `name`, `name:string`, ... | a property: those that are asked for are name, synonyms, definition and key of a node |
 //!
-//! Nodes and relationships may stand in one file, as in exports. Files are read twice: relationships may come before their nodes.
+//! Nodes and relationships may stand in one file, as in exports; a header may have a file of its own, and labels and types may be given for a file, as
+//! `neo4j-admin` takes them. Files are read twice: relationships may come before their nodes.
 
 mod options;
+mod table;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -19,10 +21,11 @@ use base::funnel::Tally;
 use base::read::ReadError;
 use base::setting::InvalidSetting;
 
-pub use self::options::Options;
+pub use self::options::{Group, Options};
+pub use self::table::Table;
 use super::active::{ACTIVE, Activity, INACTIVE, Rule};
 use super::curie::{self, Curie};
-use super::files::{Files, Reopened, Slot, together};
+use super::files::{Files, Slot, together};
 use super::named::{Used, rows};
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term};
 use super::separated::{FirstLine, NoRow, Quotes, Record, Separator, Shape};
@@ -34,13 +37,29 @@ impl Source for Options {
     fn check(&self, name: &str) -> Result<(), InvalidSetting> {
         check_name(name)?;
         for (key, empty) in [
-            ("files", self.files.is_empty()),
+            ("files", self.files.is_empty() && self.groups.is_empty()),
             ("name", self.name.trim().is_empty()),
             ("active", self.active.as_ref().is_some_and(|name| name.trim().is_empty())),
             ("relations", self.relations.as_ref().is_some_and(BTreeSet::is_empty)),
         ] {
             if empty {
                 return Err(InvalidSetting::new(key, "empty", "one at least"));
+            }
+        }
+        for (number, Group { files, labels, kind }) in self.groups.iter().enumerate() {
+            let is_blank = |text: &String| text.trim().is_empty();
+            for (key, empty) in [
+                ("files", files.is_empty()),
+                ("labels", labels.iter().any(is_blank)),
+                ("type", kind.as_ref().is_some_and(is_blank)),
+            ] {
+                if empty {
+                    return Err(InvalidSetting::new(
+                        format!("groups.{number}.{key}"),
+                        "empty",
+                        "one at least",
+                    ));
+                }
             }
         }
         if self.array_delimiter == self.separator {
@@ -51,7 +70,11 @@ impl Source for Options {
     }
 
     fn slots(&self) -> Vec<Slot<'_>> {
-        Slot::list("files", &self.files).collect()
+        let groups = self.groups.iter().enumerate();
+        let grouped = groups.flat_map(|(number, of)| {
+            Slot::list(&format!("groups.{number}.files"), &of.files).collect::<Vec<_>>()
+        });
+        Slot::list("files", &self.files).chain(grouped).collect()
     }
 
     fn inverses(&self) -> &[[String; 2]] {
@@ -59,8 +82,15 @@ impl Source for Options {
     }
 
     fn read(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
-        let files = files.list("files", self.files.len())?;
-        read(&files, name, self, builder)
+        let mut tables: Vec<Table<'_>> =
+            files.list("files", self.files.len())?.into_iter().map(Table::of_file).collect();
+        for (number, group) in self.groups.iter().enumerate() {
+            tables.push(Table::of_group(
+                files.list(&format!("groups.{number}.files"), group.files.len())?,
+                group,
+            ));
+        }
+        read(&tables, name, self, builder)
     }
 }
 
@@ -90,7 +120,7 @@ struct End {
 
 impl Columns {
     /// Finds them by the names in the first line.
-    fn find(names: &[String], options: &Options, file: &Reopened<'_>) -> Result<Self, ReadError> {
+    fn find(names: &[String], options: &Options, table: &Table<'_>) -> Result<Self, ReadError> {
         let mut columns = Self {
             id: None,
             labels: None,
@@ -129,16 +159,19 @@ impl Columns {
             }
         }
         columns.active = Activity::of_property(active, Rule::new(options.active.as_ref(), options.inactive));
-        let relationships = [columns.start.is_some(), columns.end.is_some(), columns.kind.is_some()];
+        let has_type = columns.kind.is_some() || (table.kind.is_some() && columns.start.is_some());
+        let relationships = [columns.start.is_some(), columns.end.is_some(), has_type];
         let is_whole = relationships == [true; 3] || (relationships == [false; 3] && columns.id.is_some());
         if !is_whole {
             let expected = "columns :ID of nodes, or :START_ID, :END_ID and :TYPE of relationships (or _id, _start, _end and _type)";
             let between = options.separator.character();
             let remedy = format!(
-                "export the graph anew, or say what stands between columns (separator) if it is not {between:?}"
+                "export the graph anew, say what stands between columns (separator) if it is not {between:?}, or give a header in a file of its own, and a type that is in no column, by `groups`"
             );
-            return Err(ReadError::text(&file.label, &names.join(&between.to_string()), expected, remedy));
+            let found = names.join(&between.to_string());
+            return Err(ReadError::text(&table.file.label, &found, expected, remedy));
         }
+        table.check(&columns)?;
         Ok(columns)
     }
 
@@ -165,7 +198,7 @@ impl Used for Columns {
 
 /// Hands on each row of a file, of which so many did not fit when it was read before.
 fn each(
-    file: &Reopened<'_>,
+    table: &Table<'_>,
     options: &Options,
     before: u64,
     take: impl FnMut(&Columns, &Record<'_>) -> Result<(), NoRow>,
@@ -173,7 +206,7 @@ fn each(
     let (separator, quotes, first_line) = (options.separator, Some(Quotes::Double), FirstLine::Names);
     let shape = Shape { separator, quotes, first_line };
     let unfit = Unfit::after(options.max_unfit, before);
-    rows(file, shape, unfit, |records| Columns::find(&records.unused(&[]), options, file), take)
+    rows(&table.file, shape, unfit, |records| Columns::find(&records.unused(&[]), options, table), take)
 }
 
 /// A graph while its files are read: first for nodes, then for relationships.
@@ -189,12 +222,12 @@ struct Reading<'r, 'o, 'b> {
 
 impl Reading<'_, '_, '_> {
     /// Takes the nodes of a file, and counts those that do not fit.
-    fn nodes(&mut self, file: &Reopened<'_>) -> Result<u64, ReadError> {
+    fn nodes(&mut self, table: &Table<'_>) -> Result<u64, ReadError> {
         let (mut no_node, mut has_validity) = (0, false);
-        each(file, self.options, 0, |columns, record| {
+        each(table, self.options, 0, |columns, record| {
             has_validity = columns.active.column().is_some();
             let (Some(id), false) = (&columns.id, columns.is_relationship(record)) else { return Ok(()) };
-            let node = self.node(id, columns, record);
+            let node = self.node(id, columns, record, table.labels);
             no_node += u64::from(node.is_err());
             node
         })?;
@@ -203,7 +236,13 @@ impl Reading<'_, '_, '_> {
         Ok(no_node)
     }
 
-    fn node(&mut self, id: &End, columns: &Columns, record: &Record<'_>) -> Result<(), NoRow> {
+    fn node(
+        &mut self,
+        id: &End,
+        columns: &Columns,
+        record: &Record<'_>,
+        labels: &[String],
+    ) -> Result<(), NoRow> {
         let own = within(id, record)?;
         let place = record.place(Some((id.column, "id")));
         if self.keys.contains_key(&own) {
@@ -211,7 +250,9 @@ impl Reading<'_, '_, '_> {
             return Err(NoRow::Unfit(twice));
         }
         let is_obsolete = columns.active.leaves_out(record)?;
-        let term = Term { is_obsolete, ..term(self.name, self.options, columns, record, &own) };
+        let mut term = Term { is_obsolete, ..term(self.name, self.options, columns, record, &own) };
+        let label = |name: &String| SemanticType { code: None, name: name.trim().to_owned() };
+        term.types.extend(labels.iter().map(label));
         // What refers to it by its id means the one that has its key.
         self.keys.insert(own, term.key.clone());
         let line = place.line;
@@ -236,18 +277,17 @@ impl Reading<'_, '_, '_> {
     }
 
     /// States the relationships of a file, of which so many rows are nodes that do not fit.
-    fn relationships(&mut self, file: &Reopened<'_>, no_node: u64) -> Result<Tally, ReadError> {
+    fn relationships(&mut self, table: &Table<'_>, no_node: u64) -> Result<Tally, ReadError> {
         // Rows of another width are no nodes and no relationships: they are counted with these.
-        each(file, self.options, no_node, |columns, record| {
-            let (Some(start), Some(end), Some(kind)) = (&columns.start, &columns.end, columns.kind) else {
-                return Ok(());
-            };
+        each(table, self.options, no_node, |columns, record| {
+            let (Some(start), Some(end)) = (&columns.start, &columns.end) else { return Ok(()) };
             if !columns.is_relationship(record) {
                 return Ok(());
             }
-            let relation = record.field(kind).trim();
+            let own = columns.kind.map(|kind| record.field(kind).trim()).filter(|kind| !kind.is_empty());
+            let relation = own.or(table.kind).unwrap_or_default();
             if relation.is_empty() {
-                let place = record.place(Some((kind, "type")));
+                let place = record.place(columns.kind.map(|kind| (kind, "type")));
                 return Err(NoRow::Unfit(ReadError::text(place, relation, "a relation", REMEDY)));
             }
             let ends = [within(start, record)?, within(end, record)?];
@@ -267,7 +307,7 @@ impl Reading<'_, '_, '_> {
 /// # Errors
 /// When a file is damaged or of another kind; `builder` then holds a part of it.
 pub fn read(
-    files: &[Reopened<'_>],
+    tables: &[Table<'_>],
     name: &str,
     options: &Options,
     builder: &mut Builder,
@@ -275,16 +315,16 @@ pub fn read(
     for [one, other] in &options.inverses {
         builder.declare_inverse(one, other);
     }
-    let label = together(files);
+    let label = together(tables.iter().map(|table| &table.file));
     let listed = Listed { name: "nodes", reasons: &[], stranger: NO_NODE };
     let ontology = Ontology::new(name, options.taken(), &label, listed, builder);
     let mut reading = Reading { name, options, ontology, keys: HashMap::new(), with_validity: 0 };
-    let no_nodes = files.iter().map(|file| reading.nodes(file)).collect::<Result<Vec<_>, _>>()?;
+    let no_nodes = tables.iter().map(|table| reading.nodes(table)).collect::<Result<Vec<_>, _>>()?;
     reading.check_activity(&label)?;
     reading.ontology.settle();
     let mut all = Tally::new(&label, &[]);
-    for (file, no_node) in files.iter().zip(no_nodes) {
-        all.add(&reading.relationships(file, no_node)?);
+    for (table, no_node) in tables.iter().zip(no_nodes) {
+        all.add(&reading.relationships(table, no_node)?);
     }
     let mut ontology = reading.ontology;
     ontology.leave_out_rows(&all);
@@ -350,6 +390,7 @@ fn listed(value: &str, delimiter: Separator) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::canon::{Canon, Policy, merge};
+    use crate::source::files::Reopened;
     use crate::source::testing::{self, reopened};
     use crate::table::Entity;
 
@@ -358,7 +399,8 @@ mod tests {
         options.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let options: Options = serde_json::from_value(options).map_err(|e| e.to_string())?;
         let files = texts.iter().enumerate();
-        let files: Vec<_> = files.map(|(number, text)| reopened(&format!("{number}.csv"), text)).collect();
+        let files: Vec<_> =
+            files.map(|(number, text)| Table::of_file(reopened(&format!("{number}.csv"), text))).collect();
         let mut builder = Builder::new();
         let report = read(&files, "graph", &options, &mut builder).map_err(|e| e.to_string())?;
         Ok((report, merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
@@ -367,6 +409,53 @@ mod tests {
     fn triples(canon: &Canon) -> Vec<String> {
         let end = |entity: &Entity| format!("{}={}", entity.key, entity.text);
         testing::triples(canon, end, |relation| relation.key.clone())
+    }
+
+    #[test]
+    fn a_header_may_have_a_file_of_its_own_and_labels_and_types_stand_in_no_column() {
+        let group = |labels: &[&str], kind: Option<&str>| Group {
+            files: Vec::new(),
+            labels: labels.iter().map(|&label| label.to_owned()).collect(),
+            kind: kind.map(str::to_owned),
+        };
+        fn files<'t>(texts: &[&'t str]) -> Vec<Reopened<'t>> {
+            texts.iter().map(|text| reopened("part.csv", text)).collect()
+        }
+        let groups =
+            [group(&["Disease"], None), group(&["Drug", "Chemical"], None), group(&[], Some("TREATS"))];
+        let parse = |of: [usize; 3]| {
+            let texts = [
+                vec!["code:ID,name", "d1,Fever\n", "d2,Cough"],
+                vec!["code:ID,name,:LABEL\nc1,Aspirin,Old\n"],
+                vec![":START_ID,:END_ID,:TYPE\n", "c1,d1,\nc1,d2,EASES\n"],
+            ];
+            let tables: Vec<_> =
+                texts.iter().zip(of).map(|(texts, of)| Table::of_group(files(texts), &groups[of])).collect();
+            let options: Options = serde_json::from_value(serde_json::json!({"groups": []})).unwrap();
+            let mut builder = Builder::new();
+            let report = read(&tables, "graph", &options, &mut builder).map_err(|e| e.to_string())?;
+            merge(builder, &Policy::standard()).map(|canon| (report, canon)).map_err(|e| e.to_string())
+        };
+        let (report, canon) = parse([0, 1, 2]).unwrap();
+        assert_eq!(
+            triples(&canon),
+            ["graph:c1=Aspirin EASES graph:d2=Cough", "graph:c1=Aspirin TREATS graph:d1=Fever"]
+        );
+        let types = |at: usize| -> Vec<String> {
+            canon.graph().unwrap().entities()[at].types.iter().map(|kind| kind.name.clone()).collect()
+        };
+        assert_eq!(
+            (types(0), types(1)),
+            (["Chemical", "Drug", "Old"].map(str::to_owned).to_vec(), vec!["Disease".to_owned()])
+        );
+        assert_eq!(report.funnel.triples.kept, 2);
+        let wrong = |of: [usize; 3]| parse(of).unwrap_err();
+        assert!(
+            wrong([2, 1, 2]).contains("a type, and no columns :START_ID and :END_ID"),
+            "{}",
+            wrong([2, 1, 2])
+        );
+        assert!(wrong([0, 1, 0]).contains("labels, and no column :ID"), "{}", wrong([0, 1, 0]));
     }
 
     const DISEASES: &str = "code:ID(Disease),name:string,aliases:string[],:LABEL,score:float\n\

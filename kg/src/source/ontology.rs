@@ -12,7 +12,9 @@ use base::read::ReadError;
 
 use self::identity::Identities;
 use self::term::{Known, Relation, Stated};
-pub(super) use self::term::{Link, Listed, Synonym, Taken, Term, Wording, is_code, is_own_code, key, words};
+pub(super) use self::term::{
+    Link, Listed, Synonym, Taken, Term, Wording, is_clear_code, is_code, is_own_code, key, words,
+};
 pub use self::term::{Obsolete, Scope};
 use super::funnel::Funnel;
 use super::kgx::Xref;

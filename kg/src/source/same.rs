@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 
 use super::curie;
 use crate::canon::crosswalk::namespace;
+use crate::canon::supposed::MEETING;
 use crate::table::Builder;
-
-/// The namespaces in which sources meet, the one that all others lead to first.
-const MEETING: [&str; 6] = ["umls", "mesh", "snomed", "omim", "rxnorm", "doid"];
 
 /// The key of an id in one of the namespaces in which sources meet.
 pub(super) fn elsewhere(id: &str) -> Option<String> {

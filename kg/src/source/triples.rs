@@ -394,6 +394,14 @@ mod tests {
         assert_eq!(told("Q38933\tP780\tQ2\nQ2\tP780\tQ3\n"), expected);
         // A gene's name is a few letters and a digit.
         assert!(told("aspirin\ttreats\tfever\naspirin\tinhibits\tIL6\n").is_empty());
+        let [few] = &told("aspirin\ttreats\tfever\naspirin\tinhibits\tMONDO:7\nfever\tshows\tIL6\n")[..]
+        else {
+            panic!("one of four");
+        };
+        assert!(
+            few.contains("1 of 4 entities are called by ids that look like codes (\"MONDO:7\")"),
+            "{few}"
+        );
     }
 
     fn text_layout(active: Option<Column>, inactive: Option<Inactive>) -> TextLayout {

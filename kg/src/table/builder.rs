@@ -102,6 +102,8 @@ pub(crate) struct Statements {
     pub(crate) aliases: Texts,
     /// Those that go before all others of their keys.
     pub(crate) settled: Texts,
+    /// Texts of keys and of what each of them may mean, two after two.
+    pub(crate) supposed: Texts,
     /// Texts of keys that were given up and of what took their places, two after two.
     pub(crate) retired: Texts,
     pub(crate) wanted: Wanted,
@@ -162,6 +164,7 @@ impl Builder {
             floors: BTreeMap::new(),
             aliases: Texts::default(),
             settled: Texts::default(),
+            supposed: Texts::default(),
             retired: Texts::default(),
             wanted: Wanted::default(),
             offers: BTreeSet::new(),
@@ -329,6 +332,13 @@ impl Builder {
     pub fn settle(&mut self, key: &str, means: &str) {
         self.stated.settled.push(key);
         self.stated.settled.push(means);
+    }
+
+    /// Says that the entity `key` may be the one called `other`, of several that its source refers to or that several of its entities refer to: it is where
+    /// these two alone bear the same name.
+    pub fn suppose(&mut self, key: &str, other: &str) {
+        self.stated.supposed.push(key);
+        self.stated.supposed.push(other);
     }
 
     /// Says that the statements about an entity are to be left out if no source has a name for it.

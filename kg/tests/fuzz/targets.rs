@@ -40,6 +40,7 @@ pub(crate) const TARGETS: &[Target] = &[
     Target { name: "edges", seeds: terms::edges_seeds, read: terms::edges },
     Target { name: "edges of json", seeds: terms::edge_records_seeds, read: terms::edge_records },
     Target { name: "neo4j", seeds: terms::neo4j_seeds, read: terms::neo4j },
+    Target { name: "neo4j groups", seeds: terms::neo4j_groups_seeds, read: terms::neo4j_groups },
     Target { name: "umls", seeds: large::umls_seeds, read: large::umls },
     Target { name: "mesh xml", seeds: large::mesh_seeds, read: large::mesh },
     Target { name: "mesh tables", seeds: large::mesh_tables_seeds, read: large::mesh_tables },

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use kg::source::files::Reopened;
+use kg::source::neo4j::{Group, Table};
 use kg::source::{SourceReport, edges, icd10cm, neo4j, obo, omop, rdf, rxnorm, snomed};
 use kg::table::Builder;
 use serde::de::DeserializeOwned;
@@ -225,7 +226,28 @@ pub(crate) fn neo4j(files: &[Vec<u8>]) -> Result<(), String> {
     let mut builder = Builder::new();
     let options = json!({"files": ["a", "b"], "synonyms": ["aliases"], "namespaces": {"DOID": "doid"}, "max_untexted": 1.0});
     let options = serde_json::from_value(options).unwrap();
-    let files_of = [reopened(files, 0, "a.csv"), reopened(files, 1, "b.csv")];
-    let report = neo4j::read(&files_of, "fuzz", &options, &mut builder);
+    let tables = [(0, "a.csv"), (1, "b.csv")].map(|(at, name)| Table::of_file(reopened(files, at, name)));
+    let report = neo4j::read(&tables, "fuzz", &options, &mut builder);
+    settle(&report.map_err(|e| e.to_string())?, files, builder)
+}
+
+pub(crate) fn neo4j_groups_seeds() -> Vec<Vec<Vec<u8>>> {
+    vec![seed(&["code:ID,name", "4,disease\n7,\"pain, low\"\n", ":START_ID,:END_ID\n7,4\n4,7\n"])]
+}
+
+pub(crate) fn neo4j_groups(files: &[Vec<u8>]) -> Result<(), String> {
+    let mut builder = Builder::new();
+    let options = serde_json::from_value(json!({"groups": []})).unwrap();
+    let group = |labels: &[&str], kind: Option<&str>| Group {
+        labels: labels.iter().map(|&label| label.to_owned()).collect(),
+        kind: kind.map(str::to_owned),
+        ..Group::default()
+    };
+    let [nodes, edges] = [group(&["Disease"], None), group(&[], Some("IS_A"))];
+    let tables = [
+        Table::of_group(vec![reopened(files, 0, "a-header.csv"), reopened(files, 1, "a.csv")], &nodes),
+        Table::of_group(vec![reopened(files, 2, "b.csv")], &edges),
+    ];
+    let report = neo4j::read(&tables, "fuzz", &options, &mut builder);
     settle(&report.map_err(|e| e.to_string())?, files, builder)
 }

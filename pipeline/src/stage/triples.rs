@@ -124,7 +124,7 @@ impl Stage for Triples {
     }
 
     fn version(&self) -> u32 {
-        7
+        8
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -156,6 +156,20 @@ fn names_come_from_a_table_of_nodes_and_one_relation_may_be_that_of_all_rows() {
     );
     let table = report.funnel.supporting.iter().find(|of| of.file == "nodes.csv").unwrap();
     assert_eq!((table.read, table.kept), (3, 3));
+    assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+    // Nor is an id kept from its like in other sources in silence.
+    let alone = json!({"namespaces": {}});
+    let alone = [options.clone(), alone].into_iter().reduce(|mut all, more| {
+        all["namespaces"] = more["namespaces"].clone();
+        all
+    });
+    let (report, _) = parse("UMLS:C1\t7\n", &[nodes], alone.unwrap()).unwrap();
+    let [told] = &report.warnings[..] else { panic!("{:?}", report.warnings) };
+    assert!(
+        told.starts_with("mine: 1 of 3 ids have prefixes that `namespaces` does not name (UMLS 1)"),
+        "{told}"
+    );
+    assert!(told.contains("sources.edges.mine.namespaces.UMLS = \"umls\" would join them"), "{told}");
     // A thing that no table names is not called by its id in silence.
     let (report, canon) = parse("UMLS:C1\t8\n", &[nodes], options).unwrap();
     let error = report.naming.unwrap().settle(&canon).unwrap_err().to_string();

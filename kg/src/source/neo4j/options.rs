@@ -14,10 +14,13 @@ use crate::source::separated::Separator;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// The files, each with the names of its columns in its first line; they may be packed (`.gz`). A header in a file of its own goes in front of
-    /// its rows first (`cat`).
-    #[serde(skip_serializing)]
+    /// The files, each with the names of its columns in its first line; they may be packed (`.gz`). Left out, those of `groups` are all.
+    #[serde(default, skip_serializing)]
     pub files: Vec<Location>,
+    /// Files that follow each other behind one header, or whose labels or type stand in no column, as `--nodes=Gene=header.csv,part.csv` and `--relationships=TREATS=treats.csv` give them to
+    /// `neo4j-admin database import`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Group>,
     /// The character between columns; fields may stand in double quotes.
     ///
     /// Source: Neo4j's operations manual, `neo4j-admin database import`: its default.
@@ -69,6 +72,21 @@ pub struct Options {
     /// Source: ours: because a malformed row more often means another separator than a slip.
     #[serde(default)]
     pub max_unfit: Share,
+}
+
+/// Files with one header.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// The files, in order; the first begins with the names of the columns, or has nothing else.
+    #[serde(skip_serializing)]
+    pub files: Vec<Location>,
+    /// Labels of its nodes, beside those of `:LABEL`; they become types.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// The type of its relationships that have none in `:TYPE`: the relation.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
 }
 
 impl Options {

@@ -66,7 +66,7 @@ impl Identities {
     }
 
     /// Tells `builder`. A concept that several terms of a namespace refer to is wider than each ("Usher syndrome" of its types): taken as the same, it would
-    /// make one entity of all of them, so it is none of them.
+    /// make one entity of all of them, so it is none of them, unless one of them is called as it is; likewise of several that a term refers to.
     pub(super) fn state(&mut self, source: &str, builder: &mut Builder) {
         let elsewhere = std::mem::take(&mut self.elsewhere);
         let known = times(&elsewhere);
@@ -74,6 +74,9 @@ impl Identities {
             let alone = |xref: &&String| known.get(&(namespace(key), xref.as_str())) == Some(&1);
             let alone: BTreeSet<String> = xrefs.iter().filter(alone).cloned().collect();
             let several = same::state(source, key, &alone, builder);
+            let of = |wanted: &str| alone.iter().filter(|xref| namespace(xref) == wanted).count();
+            let unclear = xrefs.iter().filter(|xref| !alone.contains(*xref) || of(namespace(xref)) > 1);
+            unclear.for_each(|xref| builder.suppose(key, xref));
             self.count(xrefs.len(), alone.len(), several);
         }
         let means = std::mem::take(&mut self.means);

@@ -173,6 +173,11 @@ pub(in crate::source) fn is_code(id: &str) -> bool {
     is_number && capitals <= 3 && !has_words
 }
 
+/// Whether a code is one beyond doubt: with a prefix of its own, an address, or a number too long for the name of a gene.
+pub(in crate::source) fn is_clear_code(code: &str) -> bool {
+    code.contains([':', '/', '#']) || code.bytes().filter(u8::is_ascii_digit).count() >= CODE_DIGITS
+}
+
 /// Whether what stands as the name of the thing `key` is its code (`MONDO:5148`, `0005148` and `http://x/MONDO_0005148` of `mondo:5148`), and no name. Short ones
 /// such as `TP53` are names of genes.
 pub(in crate::source) fn is_own_code(name: &str, key: &str) -> bool {
@@ -183,7 +188,11 @@ pub(in crate::source) fn is_own_code(name: &str, key: &str) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     let is_short = digits < CODE_DIGITS && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let is_number = digits == name.len();
-    is_code(name) && (is_number || !is_short) && number(name).eq_ignore_ascii_case(number(key))
+    // A drug's code is its name where somebody has written it otherwise than the id is (`AR1001` of `ar1001`).
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_same =
+        if is_plain { number(name) == number(key) } else { number(name).eq_ignore_ascii_case(number(key)) };
+    is_code(name) && (is_number || !is_short) && is_same
 }
 
 /// Digits from which on a name of letters and digits is more likely a code.
@@ -219,6 +228,7 @@ mod tests {
             assert!(is_own_code(name, key), "{name}");
         }
         for (name, key) in [
+            ("AR1001", "alz:Drug:ar1001"),
             ("TP53", "hgnc:TP53"),
             ("Fever", "mine:Fever"),
             ("LOC100288069", "ncbigene:100288069"),
