@@ -38,6 +38,9 @@ pub type Error = ReadError;
 
 impl Kind {
     fn refused(&self, path: &Path, source: &io::Error) -> ReadError {
+        if source.kind() != io::ErrorKind::NotFound {
+            return ReadError::new(path, source.to_string(), "", "");
+        }
         let found = format!("{source}; {} without its index is not finished", self.folder);
         ReadError::new(path, found, "", format!("build it again ({})", self.command))
     }
@@ -54,6 +57,11 @@ impl Kind {
     }
 
     fn unknown(&self, path: &Path, format: &str, version: u32) -> ReadError {
+        if format != self.format {
+            let expected = format!("{:?}, the index of {}", self.format, self.folder);
+            let remedy = format!("name a folder that {} has made, or else {}", self.command, self.again);
+            return ReadError::text(path, format, expected, remedy);
+        }
         let read = format!("this engraft reads {:?} version {}", self.format, self.version);
         let found = format!("format {format:?} version {version}, but {read}");
         ReadError::new(path, found, "", self.again)
@@ -197,6 +205,6 @@ mod tests {
         assert!(error.ends_with(expected), "{error}");
         // Another version may have other fields.
         let error = parse::<Shelf>(br#"{"format": "rack", "version": 3}"#.to_vec(), &path).unwrap_err();
-        assert!(error.to_string().contains("format \"rack\" version 3, but"), "{error}");
+        assert!(error.to_string().contains("found \"rack\", expected \"shelf\""), "{error}");
     }
 }

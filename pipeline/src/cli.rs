@@ -266,6 +266,7 @@ fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: CancelToken) -> any
         claim: if replace { Claim::Replace } else { Claim::Respect },
         keep: bounds(&command.subcommand, &config),
         launch: ranks::launch(&command.subcommand)?,
+        elsewhere: Some(Arc::clone(remotes) as _),
     };
     Ok(Engine::new(stages, settings)?)
 }

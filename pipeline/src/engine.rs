@@ -15,6 +15,7 @@ mod decay;
 pub(crate) mod depot;
 pub(crate) mod describe;
 pub(crate) mod digest;
+pub(crate) mod elsewhere;
 pub(crate) mod error;
 mod execute;
 pub(crate) mod explain;
@@ -46,7 +47,7 @@ mod turn;
 pub(crate) mod verify;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +55,7 @@ use base::cancel::CancelToken;
 use depot::Depot;
 use describe::Description;
 use digest::Digest;
+use elsewhere::Elsewhere;
 use error::Error;
 use fault::Faults;
 use graph::Graph;
@@ -96,6 +98,8 @@ pub(crate) struct Settings {
     pub depot: Option<Depot>,
     /// With whom this process was started, if with others.
     pub launch: Option<Launch>,
+    /// The files that lie in stores, if some do.
+    pub elsewhere: Option<Arc<dyn Elsewhere>>,
 }
 
 /// The stages of a pipeline and the folder in which they leave their artifacts.
@@ -128,6 +132,11 @@ impl Engine {
         self.settings.depot.as_ref()
     }
 
+    /// Whether files are believed to be as they were where nothing says otherwise.
+    pub(crate) fn believes_stamps(&self) -> bool {
+        self.settings.belief == Belief::Stamps
+    }
+
     /// Where things lie.
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
@@ -157,7 +166,8 @@ impl Engine {
             let mut description = Description::new(stage.version());
             stage.describe(&mut description);
             let files = stage.inputs().into_iter().filter_map(|input| match input {
-                Input::File { label, path } => Some((label, path.to_string_lossy().into_owned())),
+                // Wherever the bytes of what lies in a store are on this machine, or whether they are here.
+                Input::File { label, path } => Some((label, self.origin(&path))),
                 Input::Artifact(_) => None,
             });
             (stage.name().to_owned(), description, files.collect::<Vec<_>>())
@@ -166,8 +176,15 @@ impl Engine {
         text.map(|text| Digest::of(&text)).map_err(|error| Error::new(error.to_string()))
     }
 
+    /// Where an outside file comes from.
+    fn origin(&self, path: &Path) -> String {
+        let elsewhere = self.settings.elsewhere.as_ref().and_then(|files| files.origin(path));
+        elsewhere.unwrap_or_else(|| path.to_string_lossy().into_owned())
+    }
+
     fn bench<'a>(&'a self, memo: &'a Memo) -> Bench<'a> {
-        let Settings { jobs, cancel, belief, .. } = &self.settings;
-        Bench { layout: &self.layout, memo, jobs: *jobs, cancel, inputs: *belief, artifacts: *belief }
+        let Settings { jobs, cancel, belief, elsewhere, .. } = &self.settings;
+        let (layout, elsewhere) = (&self.layout, elsewhere.as_deref());
+        Bench { layout, memo, elsewhere, jobs: *jobs, cancel, inputs: *belief, artifacts: *belief }
     }
 }

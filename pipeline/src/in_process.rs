@@ -113,6 +113,7 @@ impl Trial {
             origin: None,
             depot: None,
             launch: None,
+            elsewhere: Some(remotes),
             claim: Claim::Respect,
             keep: Bounds::default(),
         };

@@ -18,4 +18,4 @@ mod store;
 pub use cache::VERSION as CACHE_VERSION;
 pub use download::{Downloaded, sha256};
 pub use error::Error;
-pub use store::{Store, Watch, Whole};
+pub use store::{State, Store, Watch, Whole};

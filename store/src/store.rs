@@ -34,7 +34,9 @@ struct Inner {
 #[derive(Debug)]
 pub struct Whole {
     path: PathBuf,
-    _pin: Option<cache::Whole>,
+    /// The name of its state, where it has one.
+    state: Option<String>,
+    pin: Option<cache::Whole>,
 }
 
 impl Whole {
@@ -43,6 +45,28 @@ impl Whole {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// The state that the object was in ([`Store::state`]) and the BLAKE3 of its contents, in hexadecimal digits, where the state tells it from all others.
+    #[must_use]
+    pub fn known(&self) -> Option<(&str, &str)> {
+        self.state.as_deref().zip(self.pin.as_ref().map(cache::Whole::blake3))
+    }
+}
+
+/// A state of an object in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// What it is called.
+    pub name: String,
+    /// Whether the object in this state is in the cache.
+    pub is_cached: bool,
+}
+
+/// What the state of an object is called: of what it is and what its server says of it. Nothing where the same could be said of other bytes: without an entity tag that
+/// promises equal ones, or without a length.
+fn state(address: &Address, meta: &Meta) -> Option<String> {
+    (meta.strong().is_some() && meta.bytes.is_some())
+        .then(|| cache::name(&address.identity(), &meta.state(), 0))
 }
 
 impl Store {
@@ -66,6 +90,19 @@ impl Store {
             }
             Location::Remote(address) => Ok(self.remote()?.meta(address)?),
         }
+    }
+
+    /// A name for the state that an object in a store is in now: the same, on every machine, for as long as nobody writes it anew, whoever signs its URL. Nothing for a file of
+    /// this machine, or where its server says too little of it. One request, and a look into the cache.
+    ///
+    /// # Errors
+    /// When it is not there or cannot be asked for.
+    pub fn state(&self, location: &Location) -> Result<Option<State>, Error> {
+        let Location::Remote(address) = location else { return Ok(None) };
+        let meta = self.remote()?.meta(address)?;
+        let Some(name) = state(address, &meta) else { return Ok(None) };
+        let is_cached = self.0.cache.whole(&name, &location.name())?.is_some();
+        Ok(Some(State { name, is_cached }))
     }
 
     /// Whether the object is there.
@@ -106,7 +143,7 @@ impl Store {
         let address = match location {
             Location::Local(path) => {
                 File::open(path).map_err(Error::local(path))?;
-                return Ok(Whole { path: path.clone(), _pin: None });
+                return Ok(Whole { path: path.clone(), state: None, pin: None });
             }
             Location::Remote(address) => address,
         };
@@ -117,7 +154,8 @@ impl Store {
         if meta.is_telling()
             && let Some(found) = cache.whole(&name, &file)?
         {
-            return Ok(Whole { path: found.path().to_owned(), _pin: Some(found) });
+            let state = state(address, &meta);
+            return Ok(Whole { path: found.path().to_owned(), state, pin: Some(found) });
         }
         let mut making = Making::begin(cache, &name, &file, meta.bytes)?;
         let ask = Ask { address, expected: Some(&meta), part: Part::Whole };
@@ -126,7 +164,8 @@ impl Store {
             if watch(bytes.len() as u64).is_break() { Err(Error::Stopped) } else { Ok(()) }
         })?;
         let made = making.finish(cache, &meta)?;
-        Ok(Whole { path: made.path().to_owned(), _pin: Some(made) })
+        let state = state(address, &meta);
+        Ok(Whole { path: made.path().to_owned(), state, pin: Some(made) })
     }
 
     pub(crate) fn cache(&self) -> &Cache {

@@ -112,6 +112,7 @@ impl Observe for Live<'_> {
             Event::Fresh { .. }
                 | Event::Skipped { .. }
                 | Event::Waits { .. }
+                | Event::Fetching { .. }
                 | Event::Away { .. }
                 | Event::Pushing { .. }
                 | Event::Pushed { .. }

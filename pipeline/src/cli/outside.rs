@@ -31,7 +31,7 @@ fn cache(common: &Common) -> PathBuf {
     user_cache(|name| std::env::var_os(name)).unwrap_or_else(|| common.out().join(".cache/objects"))
 }
 
-/// Brings what the named stages and those they need read from elsewhere.
+/// Brings what the named stages and those they need read from elsewhere, but for files of which the depot knows what they are: such come when a stage reads them.
 pub(super) fn bring(
     engine: &Engine,
     remotes: &Remotes,
@@ -46,6 +46,10 @@ pub(super) fn bring(
             Input::Artifact(_) => None,
         })
         .collect();
+    if let Some(depot) = engine.depot().filter(|_| engine.believes_stamps()) {
+        depot.look()?;
+        remotes.ask(&paths, &|state| depot.contents(state), cancel)?;
+    }
     remotes.bring(&paths, cancel, &|location| print::note(&format!("fetching {location}")))
 }
 

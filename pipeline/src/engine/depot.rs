@@ -1,10 +1,11 @@
 //! Artifacts that several machines share: found by the fingerprint of the run that made them, stored by their contents.
 //!
 //! A depot holds `blobs/AB/DIGEST`, the files of artifacts under their digests; `lines/STAGE/FINGERPRINT.json`, the ledger's line of the run that
-//! made one; and [`MARK`]. Blobs come first, then the line, by a write that one writer alone gets: what a line names is there, nobody waits for
+//! made one; `files/STATE.json`, notes of what outside files are; and [`MARK`]. Blobs come first, then the line, by a write that one writer alone gets: what a line names is there, nobody waits for
 //! a lock, and two machines that made the same thing differently find out.
 
 pub(crate) mod gc;
+mod notes;
 #[cfg(test)]
 mod tests;
 
@@ -213,7 +214,7 @@ impl Depot {
     ///
     /// # Errors
     /// As [`Depot::open`].
-    pub(super) fn look(&self) -> anyhow::Result<()> {
+    pub(crate) fn look(&self) -> anyhow::Result<()> {
         match self.access {
             Access::Read => self.open(Access::Read),
             Access::Write => self.is_there().map(drop),

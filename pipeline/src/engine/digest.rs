@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -60,6 +61,14 @@ impl From<blake3::Hash> for Digest {
     }
 }
 
+impl FromStr for Digest {
+    type Err = blake3::HexError;
+
+    fn from_str(hex: &str) -> Result<Self, Self::Err> {
+        blake3::Hash::from_hex(hex).map(Self)
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.to_hex())
@@ -81,7 +90,7 @@ impl Serialize for Digest {
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let hex = String::deserialize(deserializer)?;
-        blake3::Hash::from_hex(&hex).map(Self).map_err(|_| {
+        hex.parse().map_err(|_| {
             serde::de::Error::invalid_value(serde::de::Unexpected::Str(&hex), &"64 hexadecimal digits")
         })
     }

@@ -9,6 +9,7 @@ use base::cancel::CancelToken;
 
 use super::describe::Description;
 use super::digest::Digest;
+use super::elsewhere::Elsewhere;
 use super::error::Error;
 use super::explain::{Note, Reason, differences};
 use super::folder;
@@ -23,6 +24,8 @@ pub(crate) struct Bench<'a> {
     pub layout: &'a Layout,
     /// Remembered digests.
     pub memo: &'a Memo,
+    /// Outside files that need not be here.
+    pub elsewhere: Option<&'a dyn Elsewhere>,
     /// How many threads may read files.
     pub jobs: NonZeroUsize,
     /// Set when somebody asks to stop.
@@ -82,6 +85,9 @@ pub(crate) fn judge(
     }
     let mut notes = Vec::new();
     let found = look(stage, last, bench)?;
+    for (label, contents) in said(stage, bench) {
+        description.files.insert(label, contents);
+    }
     for (seen, known) in &found {
         description.files.insert(seen.label.clone(), known.digest);
         if known.touched {
@@ -110,11 +116,23 @@ pub(crate) fn judge(
     Ok(Judgement { description, is_open, seen, reasons, notes })
 }
 
-/// Digests the outside files.
+/// Outside files that are not here, with the contents that they are said to have.
+fn said(stage: &dyn Stage, bench: &Bench<'_>) -> Vec<(String, Digest)> {
+    let inputs = stage.inputs().into_iter();
+    let contents = inputs.filter_map(|input| match input {
+        Input::File { label, path } => Some((label, bench.elsewhere?.said(&path)?)),
+        Input::Artifact(_) => None,
+    });
+    contents.collect()
+}
+
+/// Digests the outside files that are here.
 fn look(stage: &dyn Stage, last: Option<&Line>, bench: &Bench<'_>) -> Result<Vec<(Seen, Known)>, Error> {
     let mut files = Vec::new();
     for input in stage.inputs() {
-        if let Input::File { label, path } = input {
+        if let Input::File { label, path } = input
+            && bench.elsewhere.is_none_or(|files| files.said(&path).is_none())
+        {
             files.extend(expand(stage, label, path)?);
         }
     }

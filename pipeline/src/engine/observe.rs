@@ -22,6 +22,12 @@ pub(crate) enum Event<'a> {
         /// Such as `process 4711`.
         holder: &'a str,
     },
+    /// A file that it reads comes from a store.
+    Fetching {
+        stage: &'a str,
+        /// The file, as it may be shown.
+        from: &'a str,
+    },
     /// It is up to date.
     Fresh {
         stage: &'a str,
@@ -128,6 +134,7 @@ impl Event<'_> {
             | Self::Pushed { stage, .. } => Some(stage),
             Self::Started { .. }
             | Self::Waits { .. }
+            | Self::Fetching { .. }
             | Self::Fresh { .. }
             | Self::Restored { .. }
             | Self::Skipped { .. }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Engine;
 use super::depot::{Access, Depot, Known, Moving, Pulled, Trust};
-use super::digest::Digest;
+use super::digest::{Digest, each};
 use super::error::Error;
 use super::explain::Reason;
 use super::failure;
@@ -20,6 +20,7 @@ use super::outcome::Outcome;
 use super::progress::Progress;
 use super::restore::Restore;
 use super::run::{Making, Session};
+use super::stage::Input;
 use super::survey::State;
 
 /// What a run knows of the depot.
@@ -280,8 +281,25 @@ impl Session<'_> {
                 held(&self.shared.unshared).push(stage.to_owned());
                 Ok(())
             }
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.note_files(depot, stage);
+                Ok(())
+            }
         }
+    }
+
+    /// Has the depot note what the files are that the stage reads from stores. A note only saves reading: one that cannot be written is none.
+    fn note_files(&self, depot: &Depot, stage: &str) {
+        let (Some(files), Ok(place)) = (&self.engine.settings.elsewhere, self.engine.graph.find(stage))
+        else {
+            return;
+        };
+        let inputs = self.engine.graph.stage(place).inputs().into_iter();
+        let news = inputs.filter_map(|input| match input {
+            Input::File { path, .. } => files.news(&path),
+            Input::Artifact(_) => None,
+        });
+        each(&news.collect::<Vec<_>>(), self.engine.settings.jobs, |told| depot.note(told).is_ok());
     }
 
     /// The licence of the artifact of the stage at `place`, by the files that it comes from as they are now: their level may have changed since the stage read

@@ -164,6 +164,7 @@ pub(super) fn settings(out: &Path) -> Settings {
         keep: Bounds::default(),
         depot: None,
         launch: None,
+        elsewhere: None,
     }
 }
 
@@ -203,7 +204,7 @@ impl Watch {
 impl Observe for Watch {
     fn event(&self, event: &Event<'_>) {
         let text = match event {
-            Event::Started { .. } | Event::Waits { .. } => return,
+            Event::Started { .. } | Event::Waits { .. } | Event::Fetching { .. } => return,
             Event::Fresh { stage, notes } => {
                 let notes: Vec<_> = notes.iter().map(|note| format!(": {note}")).collect();
                 format!("{stage} fresh{}", notes.concat())

@@ -17,7 +17,7 @@ use super::progress::Progress;
 use super::publish::recover;
 use super::restore::{Restore, Restored};
 use super::run::{Making, Session, Turn};
-use super::stage::Stage;
+use super::stage::{Input, Stage};
 
 impl Session<'_> {
     /// Leaves a stage alone that is up to date, or else has it for this process alone while it makes it.
@@ -115,6 +115,9 @@ impl Session<'_> {
             if let Some(outcome) = self.had_elsewhere(stage.name(), judgement)? {
                 return Ok(Turn::Over(outcome));
             }
+            if self.making == Making::Yes {
+                self.bring_files(stage)?;
+            }
             // Time stamps are good enough to leave a stage alone, not for what goes into an artifact.
             let reading = Bench { inputs: Belief::Reading, ..bench };
             judgement = judge(stage, last.as_ref(), &artifacts, &reading)?;
@@ -141,6 +144,18 @@ impl Session<'_> {
             return Ok(Turn::Damaged(damaged));
         }
         self.make(stage, last.as_ref(), &judgement, beside)
+    }
+
+    /// Brings what the stage reads from stores and is not here.
+    fn bring_files(&self, stage: &dyn Stage) -> anyhow::Result<()> {
+        let Some(files) = &self.engine.settings.elsewhere else { return Ok(()) };
+        let inputs = stage.inputs().into_iter().filter_map(|input| match input {
+            Input::File { path, .. } => Some(path),
+            Input::Artifact(_) => None,
+        });
+        let stage = stage.name();
+        let begin = |from: &str| self.observer.event(&Event::Fetching { stage, from });
+        files.bring(&inputs.collect::<Vec<_>>(), &begin)
     }
 
     /// Runs the stage, as judged.

@@ -1,5 +1,6 @@
 //! The remote inputs of a config: which there are, and where each lies on this machine once it has been brought into the cache.
 
+use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +11,9 @@ use store::location::Location;
 use store::options::Options;
 use store::{Store, Whole};
 
+use crate::engine::digest::Digest;
+use crate::engine::elsewhere::{Elsewhere, Told};
+
 /// A remote file that a config names. Clones share what was brought.
 #[derive(Clone, Debug)]
 pub(crate) struct Remote(Arc<Named>);
@@ -17,11 +21,23 @@ pub(crate) struct Remote(Arc<Named>);
 #[derive(Debug)]
 struct Named {
     location: Location,
-    /// The file while it is held in the cache.
-    brought: Mutex<Option<Whole>>,
+    /// Where it is: held in the cache, or known by its contents.
+    whereabouts: Mutex<Whereabouts>,
     /// What stands for its path until then.
     absent: PathBuf,
 }
+
+#[derive(Debug, Default)]
+struct Whereabouts {
+    brought: Option<Whole>,
+    /// What a depot says of it, while it is not here.
+    said: Option<Told>,
+    /// Whether a depot knows what it is.
+    noted: bool,
+}
+
+/// What a depot says of the contents of a file in a state, if it says anything.
+pub(crate) type Notes<'a> = &'a dyn Fn(&str) -> anyhow::Result<Option<Digest>>;
 
 impl PartialEq for Remote {
     fn eq(&self, other: &Self) -> bool {
@@ -41,7 +57,8 @@ impl Remote {
     /// Where it lies on this machine: in the cache, or nowhere until it has been brought.
     #[must_use]
     pub(crate) fn path(&self) -> PathBuf {
-        self.held().as_ref().map_or_else(|| self.0.absent.clone(), |whole| whole.path().to_owned())
+        let brought = |whole: &Whole| whole.path().to_owned();
+        self.held().brought.as_ref().map_or_else(|| self.0.absent.clone(), brought)
     }
 
     /// How messages name it: as the config does, without query.
@@ -50,8 +67,28 @@ impl Remote {
         self.location().to_string().trim_end_matches("?...").into()
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Whole>> {
-        self.0.brought.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held(&self) -> MutexGuard<'_, Whereabouts> {
+        self.0.whereabouts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the file that has come. It must be what a depot has said of it, if one has.
+    fn take(&self, whole: Whole) -> anyhow::Result<()> {
+        let mut held = self.held();
+        if let Some(said) = held.said.take() {
+            let location = self.location();
+            let (state, contents) = whole.known().unwrap_or_default();
+            anyhow::ensure!(
+                state == said.state,
+                "{location} has changed since this run looked at it: run again"
+            );
+            anyhow::ensure!(
+                contents == said.contents.to_string(),
+                "{location} is not what the depot says of it (files/{state}.json there), though its server gives it the same entity tag and length: it \
+                 was replaced without a new tag, or the note is wrong; remove the note, then run again"
+            );
+        }
+        held.brought = Some(whole);
+        Ok(())
     }
 }
 
@@ -60,7 +97,14 @@ impl Remote {
 pub(crate) struct Remotes {
     store: Store,
     absent: PathBuf,
-    known: Mutex<Vec<Remote>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    all: Vec<Remote>,
+    /// By each path that stands for it or has stood for it.
+    by_path: HashMap<PathBuf, Remote>,
 }
 
 impl Remotes {
@@ -68,23 +112,25 @@ impl Remotes {
     #[must_use]
     pub(crate) fn new(options: Options) -> Self {
         let absent = options.cache.join("not-brought");
-        Self { store: Store::new(options), absent, known: Mutex::new(Vec::new()) }
+        Self { store: Store::new(options), absent, known: Mutex::default() }
     }
 
     /// The remote file at `location`, which may be brought later.
     #[must_use]
     pub(crate) fn expect(&self, location: Location) -> Remote {
         let mut known = self.known();
-        if let Some(twin) = known.iter().find(|remote| *remote.location() == location) {
+        if let Some(twin) = known.all.iter().find(|remote| *remote.location() == location) {
             return twin.clone();
         }
         // Each needs a path of its own even before it is there.
-        let absent = self.absent.join(known.len().to_string()).join(location.name());
-        known.push(Remote(Arc::new(Named { location, brought: Mutex::default(), absent })));
-        known[known.len() - 1].clone()
+        let absent = self.absent.join(known.all.len().to_string()).join(location.name());
+        let remote = Remote(Arc::new(Named { location, whereabouts: Mutex::default(), absent }));
+        known.by_path.insert(remote.path(), remote.clone());
+        known.all.push(remote.clone());
+        remote
     }
 
-    fn known(&self) -> MutexGuard<'_, Vec<Remote>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +150,35 @@ impl Remotes {
         Ok(self.store.meta(location)?.bytes)
     }
 
-    /// Brings those of the files into the cache that `paths` names (see [`Remote::path`]): one request each where the cache has it
+    /// Those of the files that `paths` names (see [`Remote::path`]), each once.
+    fn named(&self, paths: &[PathBuf]) -> Vec<Remote> {
+        let mut named = BTreeSet::new();
+        paths.iter().filter(|path| named.insert(*path)).filter_map(|path| self.at(path)).collect()
+    }
+
+    /// Asks `notes` what the files are that `paths` names and that are not in the cache: such need not be brought before a stage reads them.
+    ///
+    /// # Errors
+    /// When a server or a depot cannot be asked, or somebody asks to stop.
+    pub(crate) fn ask(
+        &self,
+        paths: &[PathBuf],
+        notes: Notes<'_>,
+        cancel: &CancelToken,
+    ) -> anyhow::Result<()> {
+        for remote in self.named(paths) {
+            cancel.check()?;
+            let state = self.store.state(remote.location()).context("an input cannot be asked for")?;
+            let Some(state) = state.filter(|state| !state.is_cached) else { continue };
+            let contents = notes(&state.name)?;
+            let said = contents.map(|contents| Told { state: state.name, contents });
+            let mut held = remote.held();
+            (held.noted, held.said) = (said.is_some(), said);
+        }
+        Ok(())
+    }
+
+    /// Brings those of the files into the cache that `paths` names (see [`Remote::path`]) and that nobody has said anything of: one request each where the cache has it
     /// already. `begin` is told of each file whose bytes begin to come.
     ///
     /// # Errors
@@ -115,21 +189,55 @@ impl Remotes {
         cancel: &CancelToken,
         begin: &dyn Fn(&Location),
     ) -> anyhow::Result<()> {
-        let known = self.known().clone();
-        for remote in known.iter().filter(|remote| paths.contains(&remote.path())) {
-            let mut begun = false;
-            let mut watch = |_| {
-                if !begun {
-                    begin(remote.location());
-                }
-                begun = true;
-                if cancel.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            };
-            let whole = self.store.local_file(remote.location(), &mut watch);
-            *remote.held() = Some(whole.context("an input cannot be brought into the cache")?);
+        for remote in self.named(paths).iter().filter(|remote| remote.held().said.is_none()) {
+            self.bring_one(remote, begin)?;
             cancel.check()?;
         }
         Ok(())
+    }
+
+    /// The store itself ends the wait when somebody asks to stop.
+    fn bring_one(&self, remote: &Remote, begin: &dyn Fn(&Location)) -> anyhow::Result<()> {
+        let mut begun = false;
+        let mut watch = |_| {
+            if !std::mem::replace(&mut begun, true) {
+                begin(remote.location());
+            }
+            ControlFlow::Continue(())
+        };
+        let whole = self.store.local_file(remote.location(), &mut watch);
+        remote.take(whole.context("an input cannot be brought into the cache")?)?;
+        self.known().by_path.insert(remote.path(), remote.clone());
+        Ok(())
+    }
+
+    /// The file that `path` stands for or has stood for.
+    fn at(&self, path: &Path) -> Option<Remote> {
+        self.known().by_path.get(path).cloned()
+    }
+}
+
+impl Elsewhere for Remotes {
+    fn said(&self, path: &Path) -> Option<Digest> {
+        self.at(path)?.held().said.as_ref().map(|said| said.contents)
+    }
+
+    fn bring(&self, paths: &[PathBuf], begin: &dyn Fn(&str)) -> anyhow::Result<()> {
+        let begin = |from: &Location| begin(&from.to_string());
+        let absent = self.named(paths).into_iter().filter(|remote| remote.held().said.is_some());
+        absent.into_iter().try_for_each(|remote| self.bring_one(&remote, &begin))
+    }
+
+    fn news(&self, path: &Path) -> Option<Told> {
+        let remote = self.at(path)?;
+        let mut held = remote.held();
+        let (state, contents) = held.brought.as_ref()?.known()?;
+        let told = Told { state: state.to_owned(), contents: contents.parse().ok()? };
+        (!std::mem::replace(&mut held.noted, true)).then_some(told)
+    }
+
+    fn origin(&self, path: &Path) -> Option<String> {
+        Some(self.at(path)?.shown().to_string_lossy().into_owned())
     }
 }
 

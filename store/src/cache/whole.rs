@@ -39,11 +39,17 @@ pub(crate) struct Whole {
     path: PathBuf,
     /// Holds a shared lock.
     label: File,
+    blake3: String,
 }
 
 impl Whole {
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The BLAKE3 of the file, in hexadecimal digits.
+    pub(crate) fn blake3(&self) -> &str {
+        &self.blake3
     }
 }
 
@@ -111,9 +117,10 @@ impl Cache {
         if label.try_lock_shared().is_err() || !is_at(&label, &label_path) {
             return Ok(None);
         }
-        let whole = Whole { path, label };
-        if whole.is_sound(&label_path)? {
+        let mut whole = Whole { path, label, blake3: String::new() };
+        if let Some(blake3) = whole.sound(&label_path)? {
             touch(&label_path)?;
+            whole.blake3 = blake3;
             return Ok(Some(whole));
         }
         // While others use it, it stays, and so it does if the system refuses: the one made next then gets another place.
@@ -125,23 +132,23 @@ impl Cache {
 }
 
 impl Whole {
-    fn is_sound(&self, label_path: &Path) -> Result<bool, Error> {
+    /// The BLAKE3 of the file, if it is what its label says.
+    fn sound(&self, label_path: &Path) -> Result<Option<String>, Error> {
         let Some(label) =
             fs::read(label_path).ok().and_then(|bytes| serde_json::from_slice::<Label>(&bytes).ok())
         else {
-            return Ok(false);
+            return Ok(None);
         };
         let data = match fs::metadata(&self.path) {
-            Err(error) if is_absent(&error) => return Ok(false),
+            Err(error) if is_absent(&error) => return Ok(None),
             data => data.map_err(Error::unread(&self.path))?,
         };
         if data.len() != label.bytes {
-            return Ok(false);
+            return Ok(None);
         }
-        if (label.stamp, label.inode) == stamp(&data) {
-            return Ok(true);
-        }
-        Ok(digest(&self.path).map_err(Error::unread(&self.path))? == label.blake3)
+        let is_sound = (label.stamp, label.inode) == stamp(&data)
+            || digest(&self.path).map_err(Error::unread(&self.path))? == label.blake3;
+        Ok(is_sound.then_some(label.blake3))
     }
 }
 
@@ -233,7 +240,8 @@ impl Making {
             Ok(theirs) => theirs,
         };
         let path = self.place.join(file_name(&self.name));
-        Ok(theirs.unwrap_or(Whole { path, label: self.label }))
+        let blake3 = self.hasher.finalize().to_hex().to_string();
+        Ok(theirs.unwrap_or(Whole { path, label: self.label, blake3 }))
     }
 
     /// Moves it into its place, unless the same object is there, which is then returned.

@@ -35,8 +35,10 @@ impl Remote {
     /// When it is missing, damaged or of another version.
     pub fn index(&self) -> Result<Index, Error> {
         let location = self.folder.child(index::FILE);
-        let unread =
-            |error| io::Error::other(format!("{error}; a shard folder without its index is not finished"));
+        let unread = |error: store::Error| match error.is_missing() {
+            true => io::Error::other(format!("{error}; a shard folder without its index is not finished")),
+            false => io::Error::other(error),
+        };
         let object = self.store.open(&location).map_err(unread)?;
         let bytes = object.range(0..object.len()).map_err(unread)?;
         Index::parse(bytes.to_vec(), &PathBuf::from(location.to_string()))

@@ -95,6 +95,7 @@ fn value(event: &Event<'_>) -> Value {
         Event::Away { line } => json!({
             "event": "in_the_depot", "stage": line.stage, "fingerprint": line.fingerprint, "artifact": line.artifact,
         }),
+        Event::Fetching { stage, from } => json!({"event": "fetching", "stage": stage, "from": from}),
         Event::Pulling { line, .. } => moves("pulling", line),
         Event::Pushing { line, .. } => moves("pushing", line),
         Event::NotPulled { stage, why } => json!({"event": "not_pulled", "stage": stage, "why": why}),

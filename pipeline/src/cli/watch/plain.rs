@@ -52,6 +52,7 @@ pub(super) fn line(event: &Event<'_>, detail: Detail) -> String {
             format!("{}: restored, made in {took}: {}", line.stage, explain::reasons(&line.reasons, detail))
         }
         Event::Away { line } => format!("{}: in the depot, and not needed here", line.stage),
+        Event::Fetching { stage, from } => format!("{stage}: fetching {from}"),
         Event::Pulling { line, .. } => format!("{}: comes from the depot, {}", line.stage, size(line)),
         Event::Pulled { line } => {
             let took = measure::time(line.seconds);

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::notes::NOTES;
 use super::{Access, BLOBS, Depot, LINES, blob};
 use crate::engine::clean::Scope;
 use crate::engine::ledger::Line;
@@ -38,7 +39,7 @@ impl Going {
 
 impl Depot {
     /// What of the named stages is more than `scope` allows, of all stages if none is named, and every blob that then no line names and that was written
-    /// before `until`, in seconds since the Unix epoch.
+    /// before `until`, in seconds since the Unix epoch; likewise notes of files that are older than every line that stays.
     ///
     /// # Errors
     /// When there is no depot, it is only read from, or it cannot be listed or read.
@@ -55,6 +56,7 @@ impl Depot {
         // The newest stays longest, whatever its stage.
         lines.sort_by_key(|(key, line)| (std::cmp::Reverse(line.started_ms), key.clone()));
         let (mut going, mut named, mut bytes) = (Going::default(), BTreeSet::new(), 0_u64);
+        let mut oldest = i64::MAX;
         let mut counts = BTreeMap::<String, usize>::new();
         for (key, line) in lines {
             let new: BTreeMap<String, u64> = line
@@ -73,6 +75,7 @@ impl Depot {
                 going.lines.push(Gone { stage: line.stage, made_ms: line.started_ms, key });
             } else {
                 (*count, bytes) = (*count + 1, all);
+                oldest = oldest.min(i64::try_from(line.started_ms / 1000).unwrap_or(i64::MAX));
                 named.extend(new.into_keys());
             }
         }
@@ -86,6 +89,9 @@ impl Depot {
                 going.young += 1;
             }
         }
+        let notes = self.objects.list(NOTES)?;
+        let old = notes.into_iter().filter(|note| note.modified < until.min(oldest));
+        going.blobs.extend(old.map(|note| (note.key, note.bytes)));
         Ok(going)
     }
 

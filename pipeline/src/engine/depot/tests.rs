@@ -1,6 +1,7 @@
 //! What several machines do to a depot, in memory: share, race, damage, fill, clean.
 
 mod damaged;
+mod files;
 mod licences;
 
 use std::collections::BTreeMap;

@@ -91,6 +91,7 @@ fn run(out: &Path, benchmarks: Vec<Benchmark>) -> Vec<String> {
         claim: crate::engine::origin::Claim::Respect,
         depot: None,
         launch: None,
+        elsewhere: None,
         keep: crate::engine::kept::Bounds::default(),
     };
     let watch = Watch(Mutex::new(Vec::new()));
