@@ -38,7 +38,7 @@ fn sentence(n: usize) -> String {
     format!("The {} of patient {n} is {}.", ["fever", "cough"][n % 2], ["high", "low", "gone"][n % 3])
 }
 
-fn downloaded(data: &Path) {
+pub(crate) fn downloaded(data: &Path) {
     let mrpc = |n: usize| format!("{n}\t{n}\t{}\t{}", sentence(n), sentence(n + 2));
     for (name, first) in [("train", "Quality"), ("dev", "Quality"), ("test", "index")] {
         let header = format!("{first}\t#1 ID\t#2 ID\t#1 String\t#2 String");

@@ -1,6 +1,7 @@
 //! The presets `ontologies` and `sapbert`, each by its own command, on files in the places and the layouts of those that `engraft fetch` brings, made small; and what all presets have.
 
 mod papers;
+mod tables;
 
 use std::collections::BTreeSet;
 use std::path::Path;
