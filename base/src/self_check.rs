@@ -39,7 +39,7 @@ pub type Error = ReadError;
 impl Kind {
     fn refused(&self, path: &Path, source: &io::Error) -> ReadError {
         if source.kind() != io::ErrorKind::NotFound {
-            return ReadError::new(path, source.to_string(), "", "");
+            return ReadError::new(path, source.to_string(), "", "see that it can be read");
         }
         let found = format!("{source}; {} without its index is not finished", self.folder);
         ReadError::new(path, found, "", format!("build it again ({})", self.command))

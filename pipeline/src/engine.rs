@@ -178,7 +178,7 @@ impl Engine {
 
     /// Where an outside file comes from.
     fn origin(&self, path: &Path) -> String {
-        let elsewhere = self.settings.elsewhere.as_ref().and_then(|files| files.origin(path));
+        let elsewhere = self.settings.elsewhere.as_ref().and_then(|files| files.identity(path));
         elsewhere.unwrap_or_else(|| path.to_string_lossy().into_owned())
     }
 

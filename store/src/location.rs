@@ -70,6 +70,15 @@ pub fn is_address(text: &str) -> bool {
 }
 
 impl Location {
+    /// What tells an object of a store from all others, whoever signed its URL; nothing for a file of this machine. Not for showing.
+    #[must_use]
+    pub fn identity(&self) -> Option<String> {
+        match self {
+            Self::Local(_) => None,
+            Self::Remote(address) => Some(address.identity()),
+        }
+    }
+
     /// Reads a location: a URL of a known scheme, or else a path.
     ///
     /// # Errors

@@ -46,10 +46,16 @@ impl Whole {
         &self.path
     }
 
-    /// The state that the object was in ([`Store::state`]) and the BLAKE3 of its contents, in hexadecimal digits, where the state tells it from all others.
+    /// The state that the object was in ([`Store::state`]), where that tells it from all others.
     #[must_use]
-    pub fn known(&self) -> Option<(&str, &str)> {
-        self.state.as_deref().zip(self.pin.as_ref().map(cache::Whole::blake3))
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref().filter(|_| self.pin.as_ref().is_some_and(cache::Whole::is_certain))
+    }
+
+    /// The BLAKE3 of its contents, in hexadecimal digits; nothing for a file of this machine.
+    #[must_use]
+    pub fn blake3(&self) -> Option<&str> {
+        self.pin.as_ref().map(cache::Whole::blake3)
     }
 }
 
@@ -58,8 +64,8 @@ impl Whole {
 pub struct State {
     /// What it is called.
     pub name: String,
-    /// Whether the object in this state is in the cache.
-    pub is_cached: bool,
+    /// The BLAKE3 of the object, in hexadecimal digits, where it is in the cache.
+    pub cached: Option<String>,
 }
 
 /// What the state of an object is called: of what it is and what its server says of it. Nothing where the same could be said of other bytes: without an entity tag that
@@ -101,8 +107,8 @@ impl Store {
         let Location::Remote(address) = location else { return Ok(None) };
         let meta = self.remote()?.meta(address)?;
         let Some(name) = state(address, &meta) else { return Ok(None) };
-        let is_cached = self.0.cache.whole(&name, &location.name())?.is_some();
-        Ok(Some(State { name, is_cached }))
+        let cached = self.0.cache.whole(&name, &location.name())?.map(|whole| whole.blake3().to_owned());
+        Ok(Some(State { name, cached }))
     }
 
     /// Whether the object is there.

@@ -339,13 +339,15 @@ fn with_a_depot_a_part_of_maps_reads_its_own_files_and_who_plans_or_joins_none()
     shared("later", &["run", "counts.part-0003"]).ok();
     let text = vec![b'a'; sizes[1]];
     served.server.put("/1.txt", &text, Some("e"), Manner::Full);
-    let refused =
-        shared("false", &["run", "counts.part-0002"]).set("counts.what.within=\"document\"").output();
-    assert!(
-        refused.code() == Some(1) && refused.text().contains("is not what the depot says of it (files/"),
-        "{}",
-        refused.text()
-    );
+    for _ in 0..2 {
+        let run = shared("false", &["run", "counts.part-0002"]).set("counts.what.within=\"document\"");
+        let refused = run.output();
+        assert!(
+            refused.code() != Some(0) && refused.text().contains("is not what the depot says of it (files/"),
+            "{}",
+            refused.text()
+        );
+    }
 }
 
 #[test]

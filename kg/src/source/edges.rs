@@ -164,12 +164,14 @@ impl Things<'_> {
             *prefixes.entry(prefix).or_default() += 1;
         }
         let (first, _) = prefixes.first_key_value()?;
+        let is_bare = first.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        let key = if is_bare { (*first).to_owned() } else { format!("{first:?}") };
         let all: u64 = prefixes.values().sum();
         let each: Vec<String> =
             prefixes.iter().take(PREFIXES).map(|(prefix, ids)| format!("{prefix} {ids}")).collect();
         let more = if prefixes.len() > PREFIXES { ", ..." } else { "" };
         Some(format!(
-            "{source}: {all} of {} ids have prefixes that `namespaces` does not name ({}{more}): they are of this source alone and are joined with no other's; sources.edges.{source}.namespaces.{first} = {:?} would join them",
+            "{source}: {all} of {} ids have prefixes that `namespaces` does not name ({}{more}): they are of this source alone and are joined with no other's; sources.edges.{source}.namespaces.{key} = {:?} would join them",
             self.order.len(),
             each.join(", "),
             first.to_lowercase(),

@@ -28,7 +28,7 @@ use super::curie::{self, Curie};
 use super::files::{Files, Slot, together};
 use super::named::{Used, rows};
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term};
-use super::separated::{FirstLine, NoRow, Quotes, Record, Separator, Shape};
+use super::separated::{FirstLine, NoRow, Quotes, Record, Records, Separator, Shape};
 use super::unfit::{UNFIT, Unfit};
 use super::{Inactive, Source, SourceReport, check_level, check_name};
 use crate::table::{Builder, SemanticType};
@@ -48,6 +48,14 @@ impl Source for Options {
         }
         for (number, Group { files, labels, kind }) in self.groups.iter().enumerate() {
             let is_blank = |text: &String| text.trim().is_empty();
+            if let Some(several) = labels.iter().find(|label| label.contains(':')) {
+                let key = format!("groups.{number}.labels");
+                return Err(InvalidSetting::new(
+                    key,
+                    format!("{several:?}"),
+                    "one label each, without \":\"",
+                ));
+            }
             for (key, empty) in [
                 ("files", files.is_empty()),
                 ("labels", labels.iter().any(is_blank)),
@@ -206,7 +214,8 @@ fn each(
     let (separator, quotes, first_line) = (options.separator, Some(Quotes::Double), FirstLine::Names);
     let shape = Shape { separator, quotes, first_line };
     let unfit = Unfit::after(options.max_unfit, before);
-    rows(&table.file, shape, unfit, |records| Columns::find(&records.unused(&[]), options, table), take)
+    let find = |records: &mut Records<'_, _>| Columns::find(&records.unused(&[]), options, table);
+    rows(&table.file, shape, unfit, find, take).map_err(|error| table.located(error))
 }
 
 /// A graph while its files are read: first for nodes, then for relationships.
@@ -425,7 +434,7 @@ mod tests {
             [group(&["Disease"], None), group(&["Drug", "Chemical"], None), group(&[], Some("TREATS"))];
         let parse = |of: [usize; 3]| {
             let texts = [
-                vec!["code:ID,name", "d1,Fever\n", "d2,Cough"],
+                vec!["code:ID,name", "\u{feff}d1,Fever\n", "", "d2,Cough"],
                 vec!["code:ID,name,:LABEL\nc1,Aspirin,Old\n"],
                 vec![":START_ID,:END_ID,:TYPE\n", "c1,d1,\nc1,d2,EASES\n"],
             ];
@@ -449,6 +458,16 @@ mod tests {
             (["Chemical", "Drug", "Old"].map(str::to_owned).to_vec(), vec!["Disease".to_owned()])
         );
         assert_eq!(report.funnel.triples.kept, 2);
+        // Errors are of the file that they stand in.
+        let options: Options = serde_json::from_value(serde_json::json!({"groups": []})).unwrap();
+        let torn = [
+            reopened("h.csv", "code:ID,name"),
+            reopened("p.csv", "d1,Fever\n"),
+            reopened("q.csv", "d2,Cough\nd3,a,b\n"),
+        ];
+        let torn = Table::of_group(torn.into(), &groups[0]);
+        let error = read(&[torn], "graph", &options, &mut Builder::new()).unwrap_err().to_string();
+        assert!(error.starts_with("q.csv: line 2"), "{error}");
         let wrong = |of: [usize; 3]| parse(of).unwrap_err();
         assert!(
             wrong([2, 1, 2]).contains("a type, and no columns :START_ID and :END_ID"),

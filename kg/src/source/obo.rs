@@ -51,7 +51,7 @@ pub struct Options {
     #[serde(default = "Options::exact")]
     pub synonyms: BTreeSet<Scope>,
     /// Whether an `xref` to UMLS (`UMLS:`, `UMLS_CUI:`), MeSH (`MESH:`, `MSH:`), SNOMED CT (`SNOMEDCT_US_2025_09_01:`, `SCTID:`), OMIM (`OMIM:`, `MIM:`) or
-    /// the Disease Ontology (`DOID:`) identifies the term. One that several terms share identifies none of them and is counted, unless it is called as one of them is.
+    /// the Disease Ontology (`DOID:`) identifies the term. One that several terms share identifies none of them and is counted; where just one of them is called as it is, it is that one all the same.
     ///
     /// Source: ours: because an ontology joins the other sources through these references alone.
     #[serde(default = "Options::same_as")]

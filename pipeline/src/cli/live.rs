@@ -113,6 +113,7 @@ impl Observe for Live<'_> {
                 | Event::Skipped { .. }
                 | Event::Waits { .. }
                 | Event::Fetching { .. }
+                | Event::Unnoted { .. }
                 | Event::Away { .. }
                 | Event::Pushing { .. }
                 | Event::Pushed { .. }

@@ -9,7 +9,7 @@ use base::cancel::CancelToken;
 
 use super::describe::Description;
 use super::digest::Digest;
-use super::elsewhere::Elsewhere;
+use super::elsewhere::{Elsewhere, Whereabouts};
 use super::error::Error;
 use super::explain::{Note, Reason, differences};
 use super::folder;
@@ -84,10 +84,9 @@ pub(crate) fn judge(
         return Err(Error::new(format!("stage {stage}: the setting {field} cannot be described: {why}")));
     }
     let mut notes = Vec::new();
-    let found = look(stage, last, bench)?;
-    for (label, contents) in said(stage, bench) {
-        description.files.insert(label, contents);
-    }
+    let Outside { here, said } = Outside::of(stage, bench)?;
+    description.files.extend(said);
+    let found = look(stage, here, last, bench)?;
     for (seen, known) in &found {
         description.files.insert(seen.label.clone(), known.digest);
         if known.touched {
@@ -116,26 +115,37 @@ pub(crate) fn judge(
     Ok(Judgement { description, is_open, seen, reasons, notes })
 }
 
-/// Outside files that are not here, with the contents that they are said to have.
-fn said(stage: &dyn Stage, bench: &Bench<'_>) -> Vec<(String, Digest)> {
-    let inputs = stage.inputs().into_iter();
-    let contents = inputs.filter_map(|input| match input {
-        Input::File { label, path } => Some((label, bench.elsewhere?.said(&path)?)),
-        Input::Artifact(_) => None,
-    });
-    contents.collect()
+/// The outside files of a stage.
+struct Outside {
+    /// Those that are here, with their labels.
+    here: Vec<(String, PathBuf)>,
+    /// The labels of those that are not, with the contents that they are said to have.
+    said: Vec<(String, Digest)>,
 }
 
-/// Digests the outside files that are here.
-fn look(stage: &dyn Stage, last: Option<&Line>, bench: &Bench<'_>) -> Result<Vec<(Seen, Known)>, Error> {
-    let mut files = Vec::new();
-    for input in stage.inputs() {
-        if let Input::File { label, path } = input
-            && bench.elsewhere.is_none_or(|files| files.said(&path).is_none())
-        {
-            files.extend(expand(stage, label, path)?);
+impl Outside {
+    /// Each is asked for once: another stage may be bringing one.
+    fn of(stage: &dyn Stage, bench: &Bench<'_>) -> Result<Self, Error> {
+        let mut files = Self { here: Vec::new(), said: Vec::new() };
+        for input in stage.inputs() {
+            let Input::File { label, path } = input else { continue };
+            match bench.elsewhere.and_then(|files| files.find(&path)) {
+                Some(Whereabouts::Said(contents)) => files.said.push((label, contents)),
+                Some(Whereabouts::Here(path)) => files.here.extend(expand(stage, label, path)?),
+                None => files.here.extend(expand(stage, label, path)?),
+            }
         }
+        Ok(files)
     }
+}
+
+/// Digests outside files.
+fn look(
+    stage: &dyn Stage,
+    files: Vec<(String, PathBuf)>,
+    last: Option<&Line>,
+    bench: &Bench<'_>,
+) -> Result<Vec<(Seen, Known)>, Error> {
     let (labels, paths): (Vec<_>, Vec<_>) = files.into_iter().unzip();
     let known = bench.memo.look(&paths, bench.inputs, bench.jobs, bench.cancel);
     let mut seen = Vec::new();

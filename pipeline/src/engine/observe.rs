@@ -90,6 +90,12 @@ pub(crate) enum Event<'a> {
         /// What went wrong, with causes.
         error: &'a str,
     },
+    /// A file that it read from a store is not noted in the depot.
+    Unnoted {
+        stage: &'a str,
+        /// What went wrong, with causes.
+        error: &'a str,
+    },
     /// It is here, and stays here.
     Withheld {
         stage: &'a str,
@@ -142,6 +148,7 @@ impl Event<'_> {
             | Self::Pulling { .. }
             | Self::Pushing { .. }
             | Self::Unshared { .. }
+            | Self::Unnoted { .. }
             | Self::Withheld { .. } => None,
         }
     }

@@ -127,7 +127,10 @@ impl Engine {
             }
             let line = Line { licence: licence.ok(), ..line.clone() };
             match session.push(depot, &line, Look::AtAll) {
-                Ok(new) => (pushed.there, pushed.new) = (pushed.there + 1, pushed.new + usize::from(new)),
+                Ok(new) => {
+                    session.note_files(depot, stage);
+                    (pushed.there, pushed.new) = (pushed.there + 1, pushed.new + usize::from(new));
+                }
                 Err(error) => {
                     self.settings.cancel.check()?;
                     observer.event(&Event::Unshared { stage, error: &failure::text(&error) });
@@ -147,6 +150,10 @@ impl Session<'_> {
             return Ok(None);
         }
         let Some(line) = depot.made(stage, &judged)? else { return Ok(None) };
+        // What was read here to find it need not be read by the next machine.
+        if depot.access() == Access::Write && self.making == Making::Yes {
+            self.note_files(depot, stage);
+        }
         let away = Away { line, judged };
         if !self.is_asked(stage) {
             self.observer.event(&Event::Away { line: &away.line });
@@ -288,7 +295,7 @@ impl Session<'_> {
         }
     }
 
-    /// Has the depot note what the files are that the stage reads from stores. A note only saves reading: one that cannot be written is none.
+    /// Has the depot note what the files are that the stage reads from stores; says of one why it is not.
     fn note_files(&self, depot: &Depot, stage: &str) {
         let (Some(files), Ok(place)) = (&self.engine.settings.elsewhere, self.engine.graph.find(stage))
         else {
@@ -299,7 +306,10 @@ impl Session<'_> {
             Input::File { path, .. } => files.news(&path),
             Input::Artifact(_) => None,
         });
-        each(&news.collect::<Vec<_>>(), self.engine.settings.jobs, |told| depot.note(told).is_ok());
+        let noted = each(&news.collect::<Vec<_>>(), self.engine.settings.jobs, |told| depot.note(told));
+        if let Some(error) = noted.into_iter().find_map(Result::err) {
+            self.observer.event(&Event::Unnoted { stage, error: &failure::text(&error) });
+        }
     }
 
     /// The licence of the artifact of the stage at `place`, by the files that it comes from as they are now: their level may have changed since the stage read

@@ -218,6 +218,7 @@ impl Observe for Watch {
             Event::Pushed { stage, bytes: Some(_) } => format!("{stage} pushed"),
             Event::Pulling { .. } | Event::Pushing { .. } | Event::Pushed { bytes: None, .. } => return,
             Event::Withheld { stage, why } => format!("{stage} withheld: {why}"),
+            Event::Unnoted { stage, error } => format!("{stage} not noted: {error}"),
             Event::Unshared { stage, error } => format!("{stage} not shared: {error}"),
             Event::Failed { stage, error } => format!("{stage} failed: {error}"),
             Event::Skipped { stage, because } => format!("{stage} skipped: {because}"),

@@ -12,7 +12,7 @@ use store::options::Options;
 use store::{Store, Whole};
 
 use crate::engine::digest::Digest;
-use crate::engine::elsewhere::{Elsewhere, Told};
+use crate::engine::elsewhere::{Elsewhere, Told, Whereabouts};
 
 /// A remote file that a config names. Clones share what was brought.
 #[derive(Clone, Debug)]
@@ -22,13 +22,15 @@ pub(crate) struct Remote(Arc<Named>);
 struct Named {
     location: Location,
     /// Where it is: held in the cache, or known by its contents.
-    whereabouts: Mutex<Whereabouts>,
+    held: Mutex<Held>,
+    /// Held while it is being brought: two stages that read it bring it once.
+    coming: Mutex<()>,
     /// What stands for its path until then.
     absent: PathBuf,
 }
 
 #[derive(Debug, Default)]
-struct Whereabouts {
+struct Held {
     brought: Option<Whole>,
     /// What a depot says of it, while it is not here.
     said: Option<Told>,
@@ -67,28 +69,32 @@ impl Remote {
         self.location().to_string().trim_end_matches("?...").into()
     }
 
-    fn held(&self) -> MutexGuard<'_, Whereabouts> {
-        self.0.whereabouts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the file that has come. It must be what a depot has said of it, if one has.
+    /// Takes the file that has come. It must be what a depot has said of it, if one has; else it stays away.
     fn take(&self, whole: Whole) -> anyhow::Result<()> {
         let mut held = self.held();
-        if let Some(said) = held.said.take() {
+        if let Some(said) = &held.said {
             let location = self.location();
-            let (state, contents) = whole.known().unwrap_or_default();
-            anyhow::ensure!(
-                state == said.state,
-                "{location} has changed since this run looked at it: run again"
-            );
-            anyhow::ensure!(
-                contents == said.contents.to_string(),
-                "{location} is not what the depot says of it (files/{state}.json there), though its server gives it the same entity tag and length: it \
-                 was replaced without a new tag, or the note is wrong; remove the note, then run again"
-            );
+            let is_same = whole.state().is_none_or(|state| state == said.state);
+            anyhow::ensure!(is_same, "{location} has changed since this run looked at it: run again");
+            if whole.blake3() != Some(&said.contents.to_string()) {
+                return Err(self.refused(&said.state));
+            }
         }
-        held.brought = Some(whole);
+        (held.said, held.brought) = (None, Some(whole));
         Ok(())
+    }
+
+    /// The error that the file is not what a depot notes of it.
+    fn refused(&self, state: &str) -> anyhow::Error {
+        anyhow::anyhow!(
+            "{} is not what the depot says of it (files/{state}.json there), though its server gives it the same entity tag and length: it was replaced without \
+             a new tag, or the note is wrong; remove the note, then run again",
+            self.location()
+        )
     }
 }
 
@@ -124,7 +130,8 @@ impl Remotes {
         }
         // Each needs a path of its own even before it is there.
         let absent = self.absent.join(known.all.len().to_string()).join(location.name());
-        let remote = Remote(Arc::new(Named { location, whereabouts: Mutex::default(), absent }));
+        let remote =
+            Remote(Arc::new(Named { location, held: Mutex::default(), coming: Mutex::default(), absent }));
         known.by_path.insert(remote.path(), remote.clone());
         known.all.push(remote.clone());
         remote
@@ -156,10 +163,10 @@ impl Remotes {
         paths.iter().filter(|path| named.insert(*path)).filter_map(|path| self.at(path)).collect()
     }
 
-    /// Asks `notes` what the files are that `paths` names and that are not in the cache: such need not be brought before a stage reads them.
+    /// Asks `notes` what the files are that `paths` names. One of which they say it, and that is not in the cache, need not be brought before a stage reads it.
     ///
     /// # Errors
-    /// When a server or a depot cannot be asked, or somebody asks to stop.
+    /// When a server or a depot cannot be asked, what is in the cache is not what was noted, or somebody asks to stop.
     pub(crate) fn ask(
         &self,
         paths: &[PathBuf],
@@ -169,11 +176,17 @@ impl Remotes {
         for remote in self.named(paths) {
             cancel.check()?;
             let state = self.store.state(remote.location()).context("an input cannot be asked for")?;
-            let Some(state) = state.filter(|state| !state.is_cached) else { continue };
+            let Some(state) = state else { continue };
             let contents = notes(&state.name)?;
-            let said = contents.map(|contents| Told { state: state.name, contents });
             let mut held = remote.held();
-            (held.noted, held.said) = (said.is_some(), said);
+            held.noted = contents.is_some();
+            match (contents, state.cached) {
+                (Some(contents), Some(cached)) if cached != contents.to_string() => {
+                    return Err(remote.refused(&state.name));
+                }
+                (Some(contents), None) => held.said = Some(Told { state: state.name, contents }),
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -198,6 +211,10 @@ impl Remotes {
 
     /// The store itself ends the wait when somebody asks to stop.
     fn bring_one(&self, remote: &Remote, begin: &dyn Fn(&Location)) -> anyhow::Result<()> {
+        let _coming = remote.0.coming.lock().unwrap_or_else(PoisonError::into_inner);
+        if remote.held().brought.is_some() {
+            return Ok(());
+        }
         let mut begun = false;
         let mut watch = |_| {
             if !std::mem::replace(&mut begun, true) {
@@ -218,26 +235,28 @@ impl Remotes {
 }
 
 impl Elsewhere for Remotes {
-    fn said(&self, path: &Path) -> Option<Digest> {
-        self.at(path)?.held().said.as_ref().map(|said| said.contents)
+    fn find(&self, path: &Path) -> Option<Whereabouts> {
+        let remote = self.at(path)?;
+        let said = remote.held().said.as_ref().map(|said| said.contents);
+        Some(said.map_or_else(|| Whereabouts::Here(remote.path()), Whereabouts::Said))
     }
 
     fn bring(&self, paths: &[PathBuf], begin: &dyn Fn(&str)) -> anyhow::Result<()> {
         let begin = |from: &Location| begin(&from.to_string());
-        let absent = self.named(paths).into_iter().filter(|remote| remote.held().said.is_some());
+        let absent = self.named(paths).into_iter().filter(|remote| remote.held().brought.is_none());
         absent.into_iter().try_for_each(|remote| self.bring_one(&remote, &begin))
     }
 
     fn news(&self, path: &Path) -> Option<Told> {
         let remote = self.at(path)?;
         let mut held = remote.held();
-        let (state, contents) = held.brought.as_ref()?.known()?;
-        let told = Told { state: state.to_owned(), contents: contents.parse().ok()? };
+        let whole = held.brought.as_ref()?;
+        let told = Told { state: whole.state()?.to_owned(), contents: whole.blake3()?.parse().ok()? };
         (!std::mem::replace(&mut held.noted, true)).then_some(told)
     }
 
-    fn origin(&self, path: &Path) -> Option<String> {
-        Some(self.at(path)?.shown().to_string_lossy().into_owned())
+    fn identity(&self, path: &Path) -> Option<String> {
+        self.at(path)?.location().identity()
     }
 }
 

@@ -39,7 +39,10 @@ pub(crate) struct Whole {
     path: PathBuf,
     /// Holds a shared lock.
     label: File,
+    /// BLAKE3 of the file, in hexadecimal digits.
     blake3: String,
+    /// Whether the entity tag that it came with promises equal bytes.
+    is_certain: bool,
 }
 
 impl Whole {
@@ -50,6 +53,10 @@ impl Whole {
     /// The BLAKE3 of the file, in hexadecimal digits.
     pub(crate) fn blake3(&self) -> &str {
         &self.blake3
+    }
+
+    pub(crate) fn is_certain(&self) -> bool {
+        self.is_certain
     }
 }
 
@@ -117,10 +124,10 @@ impl Cache {
         if label.try_lock_shared().is_err() || !is_at(&label, &label_path) {
             return Ok(None);
         }
-        let mut whole = Whole { path, label, blake3: String::new() };
-        if let Some(blake3) = whole.sound(&label_path)? {
+        let mut whole = Whole { path, label, blake3: String::new(), is_certain: false };
+        if let Some(label) = whole.sound(&label_path)? {
             touch(&label_path)?;
-            whole.blake3 = blake3;
+            (whole.blake3, whole.is_certain) = (label.blake3, label.meta.strong().is_some());
             return Ok(Some(whole));
         }
         // While others use it, it stays, and so it does if the system refuses: the one made next then gets another place.
@@ -132,8 +139,8 @@ impl Cache {
 }
 
 impl Whole {
-    /// The BLAKE3 of the file, if it is what its label says.
-    fn sound(&self, label_path: &Path) -> Result<Option<String>, Error> {
+    /// The label, if the file is what it says.
+    fn sound(&self, label_path: &Path) -> Result<Option<Label>, Error> {
         let Some(label) =
             fs::read(label_path).ok().and_then(|bytes| serde_json::from_slice::<Label>(&bytes).ok())
         else {
@@ -148,7 +155,7 @@ impl Whole {
         }
         let is_sound = (label.stamp, label.inode) == stamp(&data)
             || digest(&self.path).map_err(Error::unread(&self.path))? == label.blake3;
-        Ok(is_sound.then_some(label.blake3))
+        Ok(is_sound.then_some(label))
     }
 }
 
@@ -241,7 +248,8 @@ impl Making {
         };
         let path = self.place.join(file_name(&self.name));
         let blake3 = self.hasher.finalize().to_hex().to_string();
-        Ok(theirs.unwrap_or(Whole { path, label: self.label, blake3 }))
+        let is_certain = meta.strong().is_some();
+        Ok(theirs.unwrap_or(Whole { path, label: self.label, blake3, is_certain }))
     }
 
     /// Moves it into its place, unless the same object is there, which is then returned.

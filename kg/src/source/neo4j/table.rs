@@ -1,8 +1,12 @@
 //! Files of a graph that are read as one table: a header and the rows behind it, with what the config says of them.
 
 use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use base::read::ReadError;
+use base::bom::Unmarked;
+use base::line::Place;
+use base::read::{Location, ReadError};
 
 use super::{Columns, Group};
 use crate::source::files::{Bytes, Reopened, together};
@@ -15,28 +19,43 @@ pub struct Table<'f> {
     pub(super) labels: &'f [String],
     /// The type of its relationships that have none of their own.
     pub(super) kind: Option<&'f str>,
+    /// Its files, where there are several.
+    parts: Vec<PathBuf>,
+    begins: Begins,
 }
+
+/// How many lines stand before each file that has been read.
+type Begins = Arc<Mutex<Vec<u64>>>;
 
 impl<'f> Table<'f> {
     /// A file by itself.
     #[must_use]
     pub fn of_file(file: Reopened<'f>) -> Self {
-        Self { file, labels: &[], kind: None }
+        Self { file, labels: &[], kind: None, parts: Vec::new(), begins: Begins::default() }
     }
 
     /// Files that follow each other.
     #[must_use]
     pub fn of_group(files: Vec<Reopened<'f>>, group: &'f Group) -> Self {
-        let label = together(&files);
+        let (label, begins) = (together(&files), Begins::default());
+        let parts = files.iter().map(|file| file.label.clone()).collect();
+        let noted = Arc::clone(&begins);
         let open = move || {
-            let mut all: Bytes<'f> = Box::new(io::empty());
-            for file in &files {
-                all = Box::new(all.chain(Ended::new((file.open)()?)));
-            }
-            Ok(all)
+            let files = files.iter().map(|file| (file.open)()).collect::<io::Result<Vec<_>>>()?;
+            Ok(Box::new(Joined::new(files, Arc::clone(&noted))) as Bytes<'f>)
         };
         let file = Reopened { label, open: Box::new(open) };
-        Self { file, labels: &group.labels, kind: group.kind.as_deref().map(str::trim) }
+        Self { file, labels: &group.labels, kind: group.kind.as_deref().map(str::trim), parts, begins }
+    }
+
+    /// An error of the table as one of the file that it stands in.
+    pub(super) fn located(&self, error: ReadError) -> ReadError {
+        let Location::Line(Place { line, column, .. }) = error.place() else { return error };
+        let begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(part) = begins.partition_point(|before| before < line).checked_sub(1) else { return error };
+        let Some(file) = self.parts.get(part) else { return error };
+        let place = Place { file: file.clone(), line: line - begins[part], column: *column };
+        ReadError::new(place, error.found(), error.expected(), error.remedy())
     }
 
     /// Refuses labels of a table without nodes, and a type of one without relationships.
@@ -58,30 +77,42 @@ impl<'f> Table<'f> {
     }
 }
 
-/// A file whose last line ends, whether it does so itself or not: a header in a file of its own often does not.
-struct Ended<R> {
-    file: R,
+/// Files one behind the other, of which each begins a line: a header in a file of its own often has no line's end.
+struct Joined<'f> {
+    rest: std::vec::IntoIter<Bytes<'f>>,
+    file: Option<Unmarked<Bytes<'f>>>,
+    lines: u64,
     last: u8,
+    begins: Begins,
 }
 
-impl<R> Ended<R> {
-    fn new(file: R) -> Self {
-        Self { file, last: b'\n' }
+impl<'f> Joined<'f> {
+    fn new(files: Vec<Bytes<'f>>, begins: Begins) -> Self {
+        begins.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Self { rest: files.into_iter(), file: None, lines: 0, last: b'\n', begins }
     }
 }
 
-impl<R: Read> Read for Ended<R> {
+impl Read for Joined<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(buffer)?;
-        if read > 0 {
-            self.last = buffer[read - 1];
-            return Ok(read);
-        }
-        if self.last == b'\n' || buffer.is_empty() {
+        if buffer.is_empty() {
             return Ok(0);
         }
-        self.last = b'\n';
-        buffer[0] = b'\n';
-        Ok(1)
+        loop {
+            let read = self.file.as_mut().map_or(Ok(0), |file| file.read(buffer))?;
+            if read > 0 {
+                self.lines += memchr::memchr_iter(b'\n', &buffer[..read]).count() as u64;
+                self.last = buffer[read - 1];
+                return Ok(read);
+            }
+            if self.last != b'\n' {
+                (self.last, buffer[0]) = (b'\n', b'\n');
+                self.lines += 1;
+                return Ok(1);
+            }
+            let Some(next) = self.rest.next() else { return Ok(0) };
+            self.begins.lock().unwrap_or_else(PoisonError::into_inner).push(self.lines);
+            self.file = Some(Unmarked::new(next));
+        }
     }
 }

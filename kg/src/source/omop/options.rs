@@ -30,7 +30,7 @@ pub struct Options {
     pub languages: BTreeSet<u32>,
     /// The relationships to keep, in lower case with `_` for blanks (`is_a`, `has_finding_site`). Without it, all of them.
     pub relations: Option<BTreeSet<String>>,
-    /// What `Maps to` means. A concept that several map to is wider than each: it is none of them, and that is counted, unless it is called as one of them is.
+    /// What `Maps to` means. A concept that several map to is wider than each: it is none of them, and that is counted; where just one of them is called as it is, it is that one all the same.
     ///
     /// Source: ours: because that is how OMOP says that two codes mean the same.
     #[serde(default)]

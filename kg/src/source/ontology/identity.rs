@@ -74,8 +74,9 @@ impl Identities {
             let alone = |xref: &&String| known.get(&(namespace(key), xref.as_str())) == Some(&1);
             let alone: BTreeSet<String> = xrefs.iter().filter(alone).cloned().collect();
             let several = same::state(source, key, &alone, builder);
+            // Where one of a namespace is clear, it is the term, whatever another is called.
             let of = |wanted: &str| alone.iter().filter(|xref| namespace(xref) == wanted).count();
-            let unclear = xrefs.iter().filter(|xref| !alone.contains(*xref) || of(namespace(xref)) > 1);
+            let unclear = xrefs.iter().filter(|xref| of(namespace(xref)) != 1);
             unclear.for_each(|xref| builder.suppose(key, xref));
             self.count(xrefs.len(), alone.len(), several);
         }
@@ -84,6 +85,9 @@ impl Identities {
         for (key, others) in &means {
             let alone = |other: &&String| known.get(&(namespace(key), other.as_str())) == Some(&1);
             let alone: Vec<&String> = others.iter().filter(alone).collect();
+            if alone.len() != 1 {
+                others.iter().for_each(|other| builder.suppose(key, other));
+            }
             let several = match alone.as_slice() {
                 [other] if same::meet(key, other) => {
                     same::state(source, key, &BTreeSet::from([(*other).clone()]), builder)

@@ -101,6 +101,7 @@ fn value(event: &Event<'_>) -> Value {
         Event::NotPulled { stage, why } => json!({"event": "not_pulled", "stage": stage, "why": why}),
         Event::Pushed { stage, bytes } => json!({"event": "pushed", "stage": stage, "bytes": bytes}),
         Event::Withheld { stage, why } => json!({"event": "withheld", "stage": stage, "why": why}),
+        Event::Unnoted { stage, error } => json!({"event": "unnoted", "stage": stage, "error": error}),
         Event::Unshared { stage, error } => json!({"event": "unshared", "stage": stage, "error": error}),
         Event::Failed { stage, error } => json!({"event": "failed", "stage": stage, "error": error}),
         Event::Waits { stage, of, holder } => {

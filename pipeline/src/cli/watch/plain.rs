@@ -65,6 +65,9 @@ pub(super) fn line(event: &Event<'_>, detail: Detail) -> String {
         }
         Event::Pushed { stage, bytes: None } => format!("{stage}: not put into the depot"),
         Event::Withheld { stage, why } => format!("{stage}: not put into the depot: {why}"),
+        Event::Unnoted { stage, error } => {
+            format!("{stage}: a file that it read is not noted in the depot: {error}")
+        }
         Event::Unshared { stage, error } => {
             format!("{stage}: here, but not in the depot: {error}: run again to put it there")
         }

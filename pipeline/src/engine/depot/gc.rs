@@ -39,7 +39,7 @@ impl Going {
 
 impl Depot {
     /// What of the named stages is more than `scope` allows, of all stages if none is named, and every blob that then no line names and that was written
-    /// before `until`, in seconds since the Unix epoch; likewise notes of files that are older than every line that stays.
+    /// before `until`, in seconds since the Unix epoch; likewise notes of files that no line which stays was made of.
     ///
     /// # Errors
     /// When there is no depot, it is only read from, or it cannot be listed or read.
@@ -56,7 +56,7 @@ impl Depot {
         // The newest stays longest, whatever its stage.
         lines.sort_by_key(|(key, line)| (std::cmp::Reverse(line.started_ms), key.clone()));
         let (mut going, mut named, mut bytes) = (Going::default(), BTreeSet::new(), 0_u64);
-        let mut oldest = i64::MAX;
+        let mut read = BTreeSet::new();
         let mut counts = BTreeMap::<String, usize>::new();
         for (key, line) in lines {
             let new: BTreeMap<String, u64> = line
@@ -75,7 +75,7 @@ impl Depot {
                 going.lines.push(Gone { stage: line.stage, made_ms: line.started_ms, key });
             } else {
                 (*count, bytes) = (*count + 1, all);
-                oldest = oldest.min(i64::try_from(line.started_ms / 1000).unwrap_or(i64::MAX));
+                read.extend(line.described.files.values().map(ToString::to_string));
                 named.extend(new.into_keys());
             }
         }
@@ -89,9 +89,11 @@ impl Depot {
                 going.young += 1;
             }
         }
-        let notes = self.objects.list(NOTES)?;
-        let old = notes.into_iter().filter(|note| note.modified < until.min(oldest));
-        going.blobs.extend(old.map(|note| (note.key, note.bytes)));
+        for note in self.objects.list(NOTES)? {
+            if note.modified < until && !self.notes_one_of(&note.key, &read)? {
+                going.blobs.push((note.key, note.bytes));
+            }
+        }
         Ok(going)
     }
 

@@ -311,6 +311,8 @@ mod tests {
         // Without class 0: class 1 has a hit, one invented, one missed; class 2 a hit and one missed.
         let without = of(Measure::MicroF1, Some(0));
         assert!((without.value - 4.0 / 7.0).abs() < 1e-12, "{without:?}");
+        // Of class 1 precision and recall are a half, of class 2 one and a half.
+        assert_eq!((without.others["macro_precision"], without.others["macro_recall"]), (0.75, 0.5));
         let mean = of(Measure::MacroF1, Some(0));
         assert!((mean.value - (0.5 + 2.0 / 3.0) / 2.0).abs() < 1e-12);
         assert!(of(Measure::Matthews, None).value > 0.3);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::engine::elsewhere::{Elsewhere, Told};
+use crate::engine::elsewhere::{Elsewhere, Told, Whereabouts};
 
 /// A file in a store, whose place on this machine is `path`.
 struct Away {
@@ -14,8 +14,9 @@ struct Away {
 }
 
 impl Elsewhere for Away {
-    fn said(&self, path: &Path) -> Option<Digest> {
-        self.said.lock().unwrap().filter(|_| path == self.path)
+    fn find(&self, path: &Path) -> Option<Whereabouts> {
+        let here = || Whereabouts::Here(self.path.clone());
+        (path == self.path).then(|| self.said.lock().unwrap().map_or_else(here, Whereabouts::Said))
     }
 
     fn bring(&self, paths: &[PathBuf], begin: &dyn Fn(&str)) -> anyhow::Result<()> {
@@ -32,7 +33,7 @@ impl Elsewhere for Away {
         is_here.then(|| Told { state: "state".to_owned(), contents: Digest::of(self.text.as_bytes()) })
     }
 
-    fn origin(&self, path: &Path) -> Option<String> {
+    fn identity(&self, path: &Path) -> Option<String> {
         (path == self.path).then(|| "store://f".to_owned())
     }
 }
@@ -82,17 +83,38 @@ fn a_file_that_the_depot_knows_comes_where_a_stage_reads_it_and_not_before() {
     assert_eq!(machine("3").run("c"), (other, false));
     // Where it is read, it comes.
     memory.objects.lock().unwrap().retain(|key, _| !key.starts_with("lines/a/"));
-    let made = ["a done", "a pushed", "b away", "b pulled"].map(str::to_owned).to_vec();
-    let (events, brought) = machine("4").run("b");
-    assert!(brought && events.contains(&made[0]), "{events:?}");
-    // A note that is damaged is none.
+    let made = ["a done", "a pushed", "b pulled"].map(str::to_owned).to_vec();
+    assert_eq!(machine("4").run("b"), (made, true));
+    // A note that is damaged is none, and whoever reads the file mends it.
+    let contents = || with(dir.path(), &memory, Access::Read).depot.unwrap().contents("state").unwrap();
     memory.damage("files/", |bytes| bytes[15] = if bytes[15] == b'a' { b'b' } else { b'a' });
-    let settings = with(&dir.path().join("5"), &memory, Access::Read);
-    assert!(settings.depot.unwrap().contents("state").unwrap().is_none());
+    assert_eq!(contents(), None);
+    machine("5").run("d");
+    assert_eq!(contents(), Some(Digest::of(b"text")));
+    // One that says something else is told.
+    let depot = with(dir.path(), &memory, Access::Write).depot.unwrap();
+    let other = Told { state: "state".to_owned(), contents: Digest::of(b"other") };
+    let error = depot.note(&other).unwrap_err().to_string();
+    assert!(error.contains("files/state.json says that a file in a store is"), "{error}");
 }
 
 #[test]
-fn notes_go_when_no_line_is_as_old() {
+fn pushing_notes_files_as_running_does() {
+    let (dir, memory) = (tempdir().unwrap(), Arc::new(Memory::default()));
+    let out = dir.path().join("1");
+    let machine = || Machine::new(&out, &memory);
+    let alone =
+        |machine: Machine| Machine { settings: Settings { depot: None, ..machine.settings }, ..machine };
+    alone(machine()).run("b");
+    assert!(memory.keys("files/").is_empty());
+    let Machine { away, settings, .. } = machine();
+    let stages = [stage("a").file("F", &away.path), stage("b").reads("a").field("say", "b")];
+    engine(settings, stages).push(&[], &Watch::new()).unwrap();
+    assert_eq!(memory.keys("files/"), ["files/state.json"]);
+}
+
+#[test]
+fn notes_go_when_no_line_is_of_the_file() {
     let (dir, memory) = (tempdir().unwrap(), Arc::new(Memory::default()));
     Machine::new(&dir.path().join("1"), &memory).run("b");
     let depot = Depot::new(memory.clone(), Access::Write);
