@@ -147,13 +147,14 @@ impl<'a> Walk<'a> {
 
     /// Joins what is supposed to be the same and is by its name: all lead to the first of the namespaces in which sources meet.
     fn join_by_name(&mut self, all: &'a Statements) {
-        for (key, other) in supposed::by_name(all) {
+        for (key, other, clear) in supposed::by_name(all) {
             let ends = [key, other].map(|key| self.plainly(key));
             let [one, two] = ends.map(supposed::place);
             let [leads, means] = if one < two { [ends[1], ends[0]] } else { ends };
-            // Two of a namespace are two things; what is said to be several others is told by its own name alone.
+            // Two of a namespace are two things, unless nobody names one; what is said to be several others is told by its own name alone.
+            let is_nobody = leads == clear && means != clear;
             let is_open = leads == key || !self.aliases.contains_key(leads);
-            if one != two && is_open {
+            if is_nobody || (one != two && is_open) {
                 self.aliases.insert(leads, BTreeSet::from([means]));
                 self.by_name.insert(leads);
             }
@@ -374,7 +375,7 @@ mod tests {
                 ("doid:5", "fever", &["mesh:D5", "mesh:D6"]),
             ] {
                 builder.entity("doid", key, name);
-                others.iter().for_each(|other| builder.suppose(key, other));
+                others.iter().for_each(|other| builder.suppose(key, other, None));
             }
             builder.alias("doid:1", "mesh:D1");
             builder.alias("doid:1", "mesh:D2");
@@ -398,6 +399,20 @@ mod tests {
         // It leads where its own key does, and that to the first of the namespaces in which sources meet.
         assert_eq!(all[3], ("mesh:D4".to_owned(), How::Alias));
         assert_eq!(all[11], named("mesh:D4"));
+        // One that is clear is meant, unless nobody names it.
+        let clear = |is_named: bool| {
+            walked(&Policy::standard(), |builder| {
+                builder.entity("doid", "doid:6", "gout");
+                builder.entity("mesh", "mesh:D7", "Gout");
+                builder.alias("doid:6", "mesh:C8");
+                builder.suppose("doid:6", "mesh:D7", Some("mesh:C8"));
+                if is_named {
+                    builder.entity("mesh", "mesh:C8", "Gout of old");
+                }
+            })
+        };
+        assert_eq!(clear(true)[..2], [("mesh:C8".to_owned(), How::Alias), own("mesh:D7")]);
+        assert_eq!(clear(false)[..2], [("mesh:D7".to_owned(), How::Alias), own("mesh:D7")]);
         // Two are called so: neither is known to be meant.
         assert_eq!(all[4], own("doid:5"));
     }

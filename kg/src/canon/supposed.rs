@@ -18,23 +18,25 @@ pub(super) fn place(key: &str) -> usize {
     MEETING.iter().position(|known| *known == namespace(key)).unwrap_or(MEETING.len())
 }
 
-/// Keys and what each of them was supposed to mean and does by its name, sorted.
-pub(super) fn by_name(all: &Statements) -> Vec<(&str, &str)> {
+/// Keys, what each of them was supposed to mean and does by its name, and what it is not then though its source is clear of it (or nothing), sorted.
+pub(super) fn by_name(all: &Statements) -> Vec<(&str, &str, &str)> {
     let name = |key: &str| {
         let number = all.entities.keyed.find(key)?;
         (!all.entities.is_nameless(number)).then(|| fold(all.entities.text(number)))
     };
-    let supposed = &all.supposed;
-    let pairs = (0..dense(supposed.len())).step_by(2).map(|at| (supposed.get(at), supposed.get(at + 1)));
-    let is_alike = |(key, other): &(&str, &str)| name(key).is_some_and(|one| name(other) == Some(one));
-    let alike: BTreeSet<(&str, &str)> = pairs.filter(is_alike).collect();
+    let stated = (0..dense(all.supposed.len())).step_by(3);
+    let stated = stated.map(|at| [0, 1, 2].map(|of| all.supposed.get(at + of)));
+    let is_alike = |[key, other, clear]: &[&str; 3]| {
+        name(clear).is_none() && name(key).is_some_and(|one| name(other) == Some(one))
+    };
+    let alike: BTreeSet<[&str; 3]> = stated.filter(is_alike).collect();
     let mut times = BTreeMap::<(&str, &str), u32>::new();
-    for (key, other) in &alike {
+    for [key, other, _] in &alike {
         *times.entry((key, namespace(other))).or_default() += 1;
         *times.entry((other, namespace(key))).or_default() += 1;
     }
-    let is_one = |(key, other): &(&str, &str)| {
+    let is_one = |[key, other, _]: &[&str; 3]| {
         times[&(*key, namespace(other))] == 1 && times[&(*other, namespace(key))] == 1
     };
-    alike.into_iter().filter(is_one).collect()
+    alike.into_iter().filter(is_one).map(|[key, other, clear]| (key, other, clear)).collect()
 }

@@ -102,7 +102,7 @@ pub(crate) struct Statements {
     pub(crate) aliases: Texts,
     /// Those that go before all others of their keys.
     pub(crate) settled: Texts,
-    /// Texts of keys and of what each of them may mean, two after two.
+    /// Texts of keys, of what each of them may mean, and of what else it then is not (or nothing), three after three.
     pub(crate) supposed: Texts,
     /// Texts of keys that were given up and of what took their places, two after two.
     pub(crate) retired: Texts,
@@ -335,10 +335,11 @@ impl Builder {
     }
 
     /// Says that the entity `key` may be the one called `other`, of several that its source refers to or that several of its entities refer to: it is where
-    /// these two alone bear the same name.
-    pub fn suppose(&mut self, key: &str, other: &str) {
-        self.stated.supposed.push(key);
-        self.stated.supposed.push(other);
+    /// these two alone bear the same name. Where its source refers to just one that no other of its entities refers to (`clear`), it is that one, if any source names it.
+    pub fn suppose(&mut self, key: &str, other: &str, clear: Option<&str>) {
+        for text in [key, other, clear.unwrap_or_default()] {
+            self.stated.supposed.push(text);
+        }
     }
 
     /// Says that the statements about an entity are to be left out if no source has a name for it.

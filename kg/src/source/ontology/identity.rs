@@ -74,10 +74,14 @@ impl Identities {
             let alone = |xref: &&String| known.get(&(namespace(key), xref.as_str())) == Some(&1);
             let alone: BTreeSet<String> = xrefs.iter().filter(alone).cloned().collect();
             let several = same::state(source, key, &alone, builder);
-            // Where one of a namespace is clear, it is the term, whatever another is called.
-            let of = |wanted: &str| alone.iter().filter(|xref| namespace(xref) == wanted).count();
-            let unclear = xrefs.iter().filter(|xref| of(namespace(xref)) != 1);
-            unclear.for_each(|xref| builder.suppose(key, xref));
+            for xref in xrefs {
+                let mut of = alone.iter().filter(|other| namespace(other) == namespace(xref));
+                match (of.next(), of.next()) {
+                    (Some(clear), None) if clear == xref => {}
+                    (Some(clear), None) => builder.suppose(key, xref, Some(clear)),
+                    _ => builder.suppose(key, xref, None),
+                }
+            }
             self.count(xrefs.len(), alone.len(), several);
         }
         let means = std::mem::take(&mut self.means);
@@ -86,7 +90,7 @@ impl Identities {
             let alone = |other: &&String| known.get(&(namespace(key), other.as_str())) == Some(&1);
             let alone: Vec<&String> = others.iter().filter(alone).collect();
             if alone.len() != 1 {
-                others.iter().for_each(|other| builder.suppose(key, other));
+                others.iter().for_each(|other| builder.suppose(key, other, None));
             }
             let several = match alone.as_slice() {
                 [other] if same::meet(key, other) => {
