@@ -40,6 +40,10 @@ pub struct Whole {
 }
 
 impl Whole {
+    fn of_cache(found: cache::Whole, state: Option<String>) -> Self {
+        Self { path: found.path().to_owned(), state, pin: Some(found) }
+    }
+
     /// Where it lies; its file name is that of the location.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -60,12 +64,12 @@ impl Whole {
 }
 
 /// A state of an object in a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct State {
     /// What it is called.
     pub name: String,
-    /// The BLAKE3 of the object, in hexadecimal digits, where it is in the cache.
-    pub cached: Option<String>,
+    /// The object, where it is in the cache.
+    pub cached: Option<Whole>,
 }
 
 /// What the state of an object is called: of what it is and what its server says of it. Nothing where the same could be said of other bytes: without an entity tag that
@@ -107,7 +111,8 @@ impl Store {
         let Location::Remote(address) = location else { return Ok(None) };
         let meta = self.remote()?.meta(address)?;
         let Some(name) = state(address, &meta) else { return Ok(None) };
-        let cached = self.0.cache.whole(&name, &location.name())?.map(|whole| whole.blake3().to_owned());
+        let cached = self.0.cache.whole(&name, &location.name())?;
+        let cached = cached.map(|found| Whole::of_cache(found, Some(name.clone())));
         Ok(Some(State { name, cached }))
     }
 
@@ -160,8 +165,7 @@ impl Store {
         if meta.is_telling()
             && let Some(found) = cache.whole(&name, &file)?
         {
-            let state = state(address, &meta);
-            return Ok(Whole { path: found.path().to_owned(), state, pin: Some(found) });
+            return Ok(Whole::of_cache(found, state(address, &meta)));
         }
         let mut making = Making::begin(cache, &name, &file, meta.bytes)?;
         let ask = Ask { address, expected: Some(&meta), part: Part::Whole };
@@ -170,8 +174,7 @@ impl Store {
             if watch(bytes.len() as u64).is_break() { Err(Error::Stopped) } else { Ok(()) }
         })?;
         let made = making.finish(cache, &meta)?;
-        let state = state(address, &meta);
-        Ok(Whole { path: made.path().to_owned(), state, pin: Some(made) })
+        Ok(Whole::of_cache(made, state(address, &meta)))
     }
 
     pub(crate) fn cache(&self) -> &Cache {

@@ -40,12 +40,7 @@ pub(super) fn bring(
 ) -> anyhow::Result<()> {
     let stages = engine.graph().needed(goals)?;
     let inputs = stages.into_iter().flat_map(|place| engine.graph().stage(place).inputs());
-    let paths: Vec<PathBuf> = inputs
-        .filter_map(|input| match input {
-            Input::File { path, .. } => Some(path),
-            Input::Artifact(_) => None,
-        })
-        .collect();
+    let paths: Vec<PathBuf> = inputs.filter_map(Input::outside).collect();
     if let Some(depot) = engine.depot().filter(|_| engine.believes_stamps()) {
         depot.look()?;
         remotes.ask(&paths, &|state| depot.contents(state), cancel)?;

@@ -301,12 +301,9 @@ impl Session<'_> {
         else {
             return;
         };
-        let inputs = self.engine.graph.stage(place).inputs().into_iter();
-        let news = inputs.filter_map(|input| match input {
-            Input::File { path, .. } => files.news(&path),
-            Input::Artifact(_) => None,
-        });
-        let noted = each(&news.collect::<Vec<_>>(), self.engine.settings.jobs, |told| depot.note(told));
+        let paths = self.engine.graph.stage(place).inputs().into_iter().filter_map(Input::outside);
+        let news: Vec<_> = paths.filter_map(|path| files.news(&path)).collect();
+        let noted = each(&news, self.engine.settings.jobs, |told| depot.note(told));
         if let Some(error) = noted.into_iter().find_map(Result::err) {
             self.observer.event(&Event::Unnoted { stage, error: &failure::text(&error) });
         }

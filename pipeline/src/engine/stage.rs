@@ -34,6 +34,14 @@ impl Input {
     pub(crate) fn artifact(name: impl Into<String>) -> Self {
         Self::Artifact(name.into())
     }
+
+    /// Where it lies, if no stage makes it.
+    pub(crate) fn outside(self) -> Option<PathBuf> {
+        match self {
+            Self::File { path, .. } => Some(path),
+            Self::Artifact(_) => None,
+        }
+    }
 }
 
 /// Whether what a stage left in its work folder outlives an interruption.

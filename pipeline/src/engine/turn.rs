@@ -149,13 +149,9 @@ impl Session<'_> {
     /// Brings what the stage reads from stores and is not here.
     fn bring_files(&self, stage: &dyn Stage) -> anyhow::Result<()> {
         let Some(files) = &self.engine.settings.elsewhere else { return Ok(()) };
-        let inputs = stage.inputs().into_iter().filter_map(|input| match input {
-            Input::File { path, .. } => Some(path),
-            Input::Artifact(_) => None,
-        });
+        let paths: Vec<_> = stage.inputs().into_iter().filter_map(Input::outside).collect();
         let stage = stage.name();
-        let begin = |from: &str| self.observer.event(&Event::Fetching { stage, from });
-        files.bring(&inputs.collect::<Vec<_>>(), &begin)
+        files.bring(&paths, &|from| self.observer.event(&Event::Fetching { stage, from }))
     }
 
     /// Runs the stage, as judged.

@@ -76,25 +76,18 @@ impl Remote {
     /// Takes the file that has come. It must be what a depot has said of it, if one has; else it stays away.
     fn take(&self, whole: Whole) -> anyhow::Result<()> {
         let mut held = self.held();
-        if let Some(said) = &held.said {
+        if let Some(Told { state, contents }) = &held.said {
             let location = self.location();
-            let is_same = whole.state().is_none_or(|state| state == said.state);
+            let is_same = whole.state().is_none_or(|now| now == state);
             anyhow::ensure!(is_same, "{location} has changed since this run looked at it: run again");
-            if whole.blake3() != Some(&said.contents.to_string()) {
-                return Err(self.refused(&said.state));
-            }
+            anyhow::ensure!(
+                whole.blake3() == Some(&contents.to_string()),
+                "{location} is not what the depot says of it (files/{state}.json there), though its server gives it the same entity tag and length: it was \
+                 replaced without a new tag, or the note is wrong; remove the note, then run again"
+            );
         }
         (held.said, held.brought) = (None, Some(whole));
         Ok(())
-    }
-
-    /// The error that the file is not what a depot notes of it.
-    fn refused(&self, state: &str) -> anyhow::Error {
-        anyhow::anyhow!(
-            "{} is not what the depot says of it (files/{state}.json there), though its server gives it the same entity tag and length: it was replaced without \
-             a new tag, or the note is wrong; remove the note, then run again",
-            self.location()
-        )
     }
 }
 
@@ -180,12 +173,10 @@ impl Remotes {
             let contents = notes(&state.name)?;
             let mut held = remote.held();
             held.noted = contents.is_some();
-            match (contents, state.cached) {
-                (Some(contents), Some(cached)) if cached != contents.to_string() => {
-                    return Err(remote.refused(&state.name));
-                }
-                (Some(contents), None) => held.said = Some(Told { state: state.name, contents }),
-                _ => {}
+            held.said = contents.map(|contents| Told { state: state.name, contents });
+            drop(held);
+            if let Some(cached) = state.cached {
+                self.put(&remote, cached)?;
             }
         }
         Ok(())
@@ -223,7 +214,12 @@ impl Remotes {
             ControlFlow::Continue(())
         };
         let whole = self.store.local_file(remote.location(), &mut watch);
-        remote.take(whole.context("an input cannot be brought into the cache")?)?;
+        self.put(remote, whole.context("an input cannot be brought into the cache")?)
+    }
+
+    /// Takes a file that is here.
+    fn put(&self, remote: &Remote, whole: Whole) -> anyhow::Result<()> {
+        remote.take(whole)?;
         self.known().by_path.insert(remote.path(), remote.clone());
         Ok(())
     }

@@ -9,7 +9,7 @@ use base::line::Place;
 use base::read::{Location, ReadError};
 
 use super::{Columns, Group};
-use crate::source::files::{Bytes, Reopened, together};
+use crate::source::files::{Bytes, Counted, Reopened, together};
 
 /// A table: its files, and what stands in none of its columns.
 #[derive(Debug)]
@@ -80,7 +80,8 @@ impl<'f> Table<'f> {
 /// Files one behind the other, of which each begins a line: a header in a file of its own often has no line's end.
 struct Joined<'f> {
     rest: std::vec::IntoIter<Bytes<'f>>,
-    file: Option<Unmarked<Bytes<'f>>>,
+    file: Option<Counted<Unmarked<Bytes<'f>>>>,
+    /// Of the files before.
     lines: u64,
     last: u8,
     begins: Begins,
@@ -101,7 +102,6 @@ impl Read for Joined<'_> {
         loop {
             let read = self.file.as_mut().map_or(Ok(0), |file| file.read(buffer))?;
             if read > 0 {
-                self.lines += memchr::memchr_iter(b'\n', &buffer[..read]).count() as u64;
                 self.last = buffer[read - 1];
                 return Ok(read);
             }
@@ -111,8 +111,9 @@ impl Read for Joined<'_> {
                 return Ok(1);
             }
             let Some(next) = self.rest.next() else { return Ok(0) };
+            self.lines += self.file.take().map_or(0, |file| file.lines);
             self.begins.lock().unwrap_or_else(PoisonError::into_inner).push(self.lines);
-            self.file = Some(Unmarked::new(next));
+            self.file = Some(Counted::new(Unmarked::new(next)));
         }
     }
 }

@@ -186,10 +186,10 @@ pub(in crate::source) fn is_own_code(name: &str, key: &str) -> bool {
         own.trim_start_matches('0')
     }
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
-    let is_short = digits < CODE_DIGITS && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_short = digits < CODE_DIGITS && is_plain;
     let is_number = digits == name.len();
     // A drug's code is its name where somebody has written it otherwise than the id is (`AR1001` of `ar1001`).
-    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let is_same =
         if is_plain { number(name) == number(key) } else { number(name).eq_ignore_ascii_case(number(key)) };
     is_code(name) && (is_number || !is_short) && is_same
