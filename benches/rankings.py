@@ -1,15 +1,17 @@
-"""A bi-encoder trained and asked on folders of passages by plain PyTorch and transformers: the peer of `engraft run scores` with `ranking.scorer = "bi_encoder"`.
+"""An encoder trained to rank and asked for folders of passages by plain PyTorch and transformers: the peer of `engraft run scores` on sets of queries.
 
     python benches/rankings.py OUT MODEL [BENCHMARK ...] [--wording entity_aspect] [--negatives 9] [--hard]
 
-OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` are read, and of `finetune-base-NAME-SEED/` the settings, the scale, the longest rows, how many queries were trained on, and
+OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` are read, and of `finetune-base-NAME-SEED/` the settings, the scale or the loss, the longest rows, how many queries were trained on, and
 engraft's own scores and model. What engraft does not write there, its wording of queries and its negatives, is to be said again.
 
-First engraft's own model is asked by PyTorch: what the two find for the same weights. Then MODEL is trained here with the same rate, warm-up, epochs, batch and number of negatives, as Sentence Transformers'
-MultipleNegativesRankingLoss does: every passage of a batch is a negative of the queries that it does not answer. After it the last model is asked; with 0 epochs MODEL as it is.
+First engraft's own model is asked by PyTorch: what the two find for the same weights. Then MODEL is trained here with the same rate, warm-up, epochs, batch and number of negatives. A bi-encoder (mean of
+tokens) as Sentence Transformers' MultipleNegativesRankingLoss does it: every passage of a batch is a negative of the queries that it does not answer. A cross-encoder (the pooler's output) by a softmax over a query's own passages,
+or each passage by itself. After it the last model is asked; with 0 epochs MODEL as it is.
 """
 
 import argparse
+import itertools
 import json
 import math
 import random
@@ -17,7 +19,7 @@ import time
 from pathlib import Path
 
 import torch
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 WORDINGS = {
     "entity_aspect": lambda query: f"{query['entity']} ; {query['aspect']}",
@@ -53,19 +55,71 @@ class Encoder:
             found[places] = self.vectors([texts[place] for place in places])
         return found
 
+    def asked(self, queries, passages, wording):
+        """What each query says of its candidates."""
+        used = sorted({place for query in queries for place in query["candidates"]})
+        rows = {place: row for row, place in enumerate(used)}
+        of_passages = self.all_vectors([passages[place] for place in used])
+        of_queries = self.all_vectors([wording(query) for query in queries])
+        return [of_passages[[rows[place] for place in query["candidates"]]] @ vector for query, vector in zip(queries, of_queries)]
+
+    def loss(self, some, shown, texts, args, wording):
+        first = [start for start, _ in spans(shown)]
+        shown = [place for of in shown for place in of]
+        cosines = self.vectors([wording(query) for query in some]) @ self.vectors([texts[place] for place in shown]).T
+        # What answers a query, or has the text of an answer, is no negative of it.
+        for row, (query, right) in enumerate(zip(some, first)):
+            answers = {texts[place] for place in query["relevant"]}
+            for at, place in enumerate(shown):
+                if at != right and texts[place] in answers:
+                    cosines[row, at] = -torch.inf
+        return torch.nn.functional.cross_entropy(args.scale * cosines, torch.tensor(first))
+
+
+class CrossEncoder:
+    """A number for a query and a passage, read together."""
+
+    def __init__(self, folder, most, dropout):
+        self.model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1, classifier_dropout=dropout)
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.most = most
+
+    def numbers(self, queries, passages):
+        batch = self.tokenizer(queries, passages, truncation="only_second", max_length=self.most, padding=True, return_tensors="pt")
+        return self.model(**batch).logits.squeeze(1)
+
+    @torch.no_grad()
+    def asked(self, queries, passages, wording):
+        self.model.eval()
+        pairs = [(wording(query), passages[place]) for query in queries for place in query["candidates"]]
+        order, found = sorted(range(len(pairs)), key=lambda at: len(pairs[at][1])), torch.empty(len(pairs))
+        for start in range(0, len(order), 32):
+            places = order[start : start + 32]
+            found[places] = self.numbers(*zip(*(pairs[place] for place in places)))
+        return found.split([len(query["candidates"]) for query in queries])
+
+    def loss(self, some, shown, texts, args, wording):
+        pairs = [(wording(query), texts[place]) for query, of in zip(some, shown) for place in of]
+        said = self.numbers(*zip(*pairs))
+        if args.loss == "binary":
+            right = torch.cat([torch.arange(stop - start) == 0 for start, stop in spans(shown)]).float()
+            return torch.nn.functional.binary_cross_entropy_with_logits(said, right)
+        return torch.stack([-said[start:stop].log_softmax(0)[0] for start, stop in spans(shown)]).mean()
+
+
+def spans(shown):
+    """Where each query's passages are among all; the first of them answers."""
+    stops = list(itertools.accumulate(len(of) for of in shown))
+    return list(zip([0, *stops], stops))
+
 
 def scores(encoder, folder, wording, asked):
     """Recall at 1 and 5 and the mean reciprocal rank over the queries of `main` that `asked` names by their wording; all if it is empty."""
     queries = [query for query in lines(folder / "queries.jsonl") if query["part"] == "main"]
     queries = [query for query in queries if not asked or WORDINGS["entity_aspect"](query) in asked]
     passages = {passage["passage"]: passage["text"] for passage in lines(folder / "passages.jsonl")}
-    used = sorted({place for query in queries for place in query["candidates"]})
-    rows = {place: row for row, place in enumerate(used)}
-    of_passages = encoder.all_vectors([passages[place] for place in used])
-    of_queries = encoder.all_vectors([wording(query) for query in queries])
     at_1 = at_5 = mrr = 0.0
-    for query, vector in zip(queries, of_queries):
-        said = of_passages[[rows[place] for place in query["candidates"]]] @ vector
+    for query, said in zip(queries, encoder.asked(queries, passages, wording)):
         order = [query["candidates"][at] for at in said.argsort(descending=True, stable=True).tolist()]
         right = set(query["relevant"])
         at_1 += len(right & set(order[:1])) / len(right)
@@ -75,7 +129,7 @@ def scores(encoder, folder, wording, asked):
     return {"recall_at_1": at_1 / count, "recall_at_5": at_5 / count, "mrr": mrr / count, "queries": count}
 
 
-def trained(encoder, folder, args, ours, scale, wording):
+def trained(encoder, folder, args, ours, wording):
     """Trains the encoder on as many queries of a folder as engraft was."""
     seed, settings = ours["seed"], ours["settings"]
     queries = [query for query in lines(folder / "queries.jsonl") if query["part"] == "main"]
@@ -97,20 +151,12 @@ def trained(encoder, folder, args, ours, scale, wording):
         chance.shuffle(queries)
         for start in range(0, len(queries), settings["batch"]):
             some = queries[start : start + settings["batch"]]
-            shown, first = [], []
+            shown = []
             for query in some:
-                first.append(len(shown))
                 wrong = [place for place in query["candidates"] if place not in query["relevant"]] if args.hard else range(len(texts))
                 wrong = chance.sample(wrong, min(args.negatives, len(wrong)))
-                shown += [chance.choice(query["relevant"]), *(place for place in wrong if place not in query["relevant"])]
-            cosines = encoder.vectors([wording(query) for query in some]) @ encoder.vectors([texts[place] for place in shown]).T
-            # What answers a query, or has the text of an answer, is no negative of it.
-            for row, (query, right) in enumerate(zip(some, first)):
-                answers = {texts[place] for place in query["relevant"]}
-                for at, place in enumerate(shown):
-                    if at != right and texts[place] in answers:
-                        cosines[row, at] = -torch.inf
-            torch.nn.functional.cross_entropy(scale * cosines, torch.tensor(first)).backward()
+                shown.append([chance.choice(query["relevant"]), *(place for place in wrong if place not in query["relevant"])])
+            encoder.loss(some, shown, texts, args, wording).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
             rate.step()
@@ -138,17 +184,22 @@ def main():
             ours, own = json.loads(path.read_text()), path.parent / "model"
             of = json.loads((own / "outputs.json").read_text())["outputs"]
             output = of["tasks"][0]["output"]
-            assert output["kind"] == "embedding" and of["pooling"] == "mean", f"{own}: no bi-encoder of mean-pooled tokens"
             most = json.loads((own / "task.json").read_text())["max_tokens"]
+            if output["kind"] == "embedding":
+                assert of["pooling"] == "mean", f"{own}: no bi-encoder of mean-pooled tokens"
+                args.scale, make = output["scale"], lambda folder: Encoder(folder, most)
+            else:
+                assert output["kind"] == "rank" and of["pooling"] == "learned_pooler" and "gates" not in of, f"{own}: no plain cross-encoder of the pooler's output"
+                args.loss, make = output["loss"], lambda folder: CrossEncoder(folder, most, of["dropout"])
             asked = {line["id"] for line in lines(path.parent / "test.jsonl")}
             test, rows = ours["test"], [("engraft", {**ours["test"]["others"], "recall_at_1": ours["test"]["value"], "queries": ours["test"]["samples"]}, "")]
             assert test["metric"] == "recall_at_1", f"{path}: measured by {test['metric']}"
             began = time.perf_counter()
-            same = scores(Encoder(own, most), args.out / f"benchmark-{name}/test", wording, asked)
+            same = scores(make(own), args.out / f"benchmark-{name}/test", wording, asked)
             rows.append(("PyTorch, engraft's weights", same, f"{time.perf_counter() - began:.0f}"))
-            began, encoder = time.perf_counter(), Encoder(args.model, most)
+            began, encoder = time.perf_counter(), make(args.model)
             if ours["settings"]["epochs"]:
-                trained(encoder, args.out / f"benchmark-{name}/train", args, ours, output["scale"], wording)
+                trained(encoder, args.out / f"benchmark-{name}/train", args, ours, wording)
             found = scores(encoder, args.out / f"benchmark-{name}/test", wording, asked)
             rows.append(("PyTorch, its own training", found, f"{time.perf_counter() - began:.0f}"))
             for by, of, seconds in rows:

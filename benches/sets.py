@@ -1,9 +1,10 @@
 """A checkpoint fine-tuned on folders of examples by plain PyTorch and transformers: the peer of `engraft run scores`.
 
-    python benches/sets.py OUT MODEL [BENCHMARK ...]
+    python benches/sets.py OUT MODEL [BENCHMARK ...] [--rows base labels base-10pct]
 
-OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` are read, and of `finetune-base-NAME-SEED/scores.json` the
-settings, the pooling and engraft's own scores, so that both sides have the same seeds, rate, warm-up, epochs, batch, longest rows and dropout. What is done is what most
+OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` are read, and of `finetune-ROW-NAME-SEED/scores.json` (ROW is `base` unless --rows names others) the
+settings, the pooling and engraft's own scores, so that both sides have the same seeds, rate, warm-up, epochs, batch, longest rows and dropout. A row with label embeddings, or
+with maps of KAM-BERT, is trained with those here, too (benches/labels.py: the paper's way, from a random beginning; benches/knowledge.py: the maps of engraft's stage). What is done is what most
 scripts do: AdamW, linear warm-up and decay, rows padded to the longest of their batch, a look at `dev` after every epoch, an end
 after --patience looks without a better one, the best model's scores on `test`, by the benchmark's own measure.
 
@@ -24,6 +25,8 @@ from pathlib import Path
 import torch
 from transformers import AutoModel, AutoTokenizer
 
+import knowledge
+import labels
 import spans
 
 
@@ -50,8 +53,10 @@ class Model(torch.nn.Module):
         return self.linear(self.dropout(states))
 
 
-def encoded(tokenizer, rows, most):
+def encoded(tokenizer, rows, most, maps=None):
     """Token ids of rows, and of each token the word that it is the first of (tags) or None."""
+    if maps:
+        return maps.batch(rows), None
     if "tags" in rows[0]["answer"]:
         words = [row["answer"]["tags"]["words"] for row in rows]
         batch = tokenizer(words, is_split_into_words=True, truncation=True, max_length=most, padding=True, return_tensors="pt")
@@ -161,14 +166,14 @@ def measured(index, rows, said):
 
 
 @torch.no_grad()
-def answers(model, tokenizer, index, rows, most):
+def answers(model, tokenizer, index, rows, most, maps):
     model.eval()
     said = [None] * len(rows)
     order = sorted(range(len(rows)), key=lambda at: len(rows[at]["text"]))
     for start in range(0, len(order), 32):
         places = order[start : start + 32]
         some = [rows[place] for place in places]
-        batch, firsts = encoded(tokenizer, some, most)
+        batch, firsts = encoded(tokenizer, some, most, maps)
         logits = model(batch)
         if index["kind"] == "choice":
             logits = by_row(logits, some)
@@ -203,21 +208,32 @@ def run(folder, args, ours, out):
     seed, settings = ours["seed"], ours["settings"]
     index = json.loads((folder / "index.json").read_text())
     rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
+    rows = [row | {"line": line} for line, row in enumerate(rows)]
     of = parts(rows, ours, out)
     torch.manual_seed(seed)
     chance = random.Random(seed)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
-    pooling = json.loads((out / "model" / "outputs.json").read_text())["outputs"]["pooling"]
+    outputs = json.loads((out / "model" / "outputs.json").read_text())["outputs"]
+    pooling, by_label = outputs["pooling"], outputs.get("labels")
     task = json.loads((out / "model" / "task.json").read_text())
     args.tokens, told = task["max_tokens"], task["tasks"][0].get("spans")
     assert told or index["kind"] == "tags" or pooling in ("learned_pooler", "mean"), f"no pooling {pooling} here"
     width = 2 if told else max(1, len(index["classes"]))
-    model = Model(args.model, width, "tokens" if told or index["kind"] == "tags" else pooling, settings["dropout"])
+    maps, by_maps = None, outputs.get("knowledge")
+    if by_label:
+        assert index["kind"] == "one_class" and by_label["mode"] == "paper" and pooling == "learned_pooler", f"{out}: of label embeddings the paper's alone are trained here, for one class"
+        model = labels.Model(args.model, width, settings["dropout"], by_label["lambda"])
+    elif by_maps:
+        assert index["kind"] in ("one_class", "score", "any_classes") and pooling == "learned_pooler", f"{out}: with maps, classes and scores are trained here, by the pooler's output"
+        maps = knowledge.Maps(folder.with_name(folder.name.replace("benchmark-", "maps-", 1)), task["knowledge"])
+        model = knowledge.Model(args.model, width, settings["dropout"], by_maps)
+    else:
+        model = Model(args.model, width, "tokens" if told or index["kind"] == "tags" else pooling, settings["dropout"])
     features = {row["id"]: spans.windows(tokenizer, row, args.tokens, told) for of_part in of.values() for row in of_part} if told else {}
     if told:
         has = lambda row: any(window["ends"] != (0, 0) for window in features[row["id"]])
         of["train"] = [row for row in of["train"] if has(row) or not row["answer"]["span"]["accepted"]]
-    score_of = lambda part: spans.answers(model, of[part], features, told, index["measure"]) if told else answers(model, tokenizer, index, of[part], args.tokens)
+    score_of = lambda part: spans.answers(model, of[part], features, told, index["measure"]) if told else answers(model, tokenizer, index, of[part], args.tokens, maps)
     decayed = [p for name, p in model.named_parameters() if not name.endswith("bias") and "LayerNorm" not in name]
     other = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
     optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": other, "weight_decay": 0.0}], lr=settings["learning_rate"], fused=True)
@@ -233,8 +249,8 @@ def run(folder, args, ours, out):
             if told:
                 lost = spans.loss(model, [window for row in some for window in spans.drawn(features[row["id"]], chance, args.negatives)])
             else:
-                batch, firsts = encoded(tokenizer, some, args.tokens)
-                lost = loss_of(index["kind"], model(batch), some, firsts)
+                batch, firsts = encoded(tokenizer, some, args.tokens, maps)
+                lost = loss_of(index["kind"], model(batch), some, firsts) + (model.beside() if by_label else 0.0)
             lost.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
@@ -266,23 +282,24 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument("benchmarks", nargs="*")
+    parser.add_argument("--rows", nargs="+", default=["base"], help="rows of engraft's table, as their stages call them")
     parser.add_argument("--patience", type=int, default=10, help="finetune.patience.evaluations")
     parser.add_argument("--negatives", type=int, default=2, help="finetune.spans.negatives")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     names = args.benchmarks or sorted(path.name[len("benchmark-") :] for path in args.out.glob("benchmark-*") if (path / "index.json").exists())
-    print("| benchmark | engraft | seeds | PyTorch | seeds | seconds a seed |\n|---|--:|---|--:|---|--:|")
-    for name in names:
-        places = sorted(args.out.glob(f"finetune-base-{name}-[0-9]*/scores.json"))
+    print("| benchmark | row | engraft | seeds | PyTorch | seeds | seconds a seed |\n|---|---|--:|---|--:|---|--:|")
+    for name, row in [(name, row) for name in names for row in args.rows]:
+        places = sorted(args.out.glob(f"finetune-{row}-{name}-[0-9]*/scores.json"))
         ours = [json.loads(path.read_text()) for path in places]
-        assert ours, f"{args.out}: no finetune-base-{name}-SEED; run `engraft run scores` first"
+        assert ours, f"{args.out}: no finetune-{row}-{name}-SEED; run `engraft run scores` first"
         found = [run(args.out / f"benchmark-{name}", args, of, path.parent) for of, path in zip(ours, places)]
         columns = []
         for scores in ([100 * of["test"]["value"] for of in ours], [100 * score for score, _ in found]):
             columns += [interval(scores), ", ".join(f"{score:.1f}" for score in scores)]
         seconds = sum(of for _, of in found) / len(found)
-        print(f"| {name} | {' | '.join(columns)} | {seconds:.0f} |", flush=True)
+        print(f"| {name} | {row} | {' | '.join(columns)} | {seconds:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -28,10 +28,18 @@ mkdir bin
 # The program as workers find it: the first that makes shards is killed at work, and the first that makes maps of the second part when these are written.
 cat > bin/engraft <<STUB
 #!/usr/bin/env bash
+point=
 case "\$1 \$2" in
-  "run shards") mkdir "\$WORK/killed-\$2" 2> /dev/null && export ENGRAFT_KILL_AT=\$2:working ;;
-  "run maps.part-0002") mkdir "\$WORK/killed-\$2" 2> /dev/null && export ENGRAFT_KILL_AT=\$2:synced ;;
+  "run shards") mkdir "\$WORK/killed-\$2" 2> /dev/null && point=working ;;
+  "run maps.part-0002") mkdir "\$WORK/killed-\$2" 2> /dev/null && point=synced ;;
 esac
+if [ -n "\$point" ]; then
+  ENGRAFT_KILL_AT=\$2:\$point "$engraft" "\$@"
+  ended=\$?
+  # Killed, and not ended by itself.
+  [ \$ended != 137 ] || touch "\$WORK/killed-\$2/dead"
+  exit \$ended
+fi
 exec "$engraft" "\$@"
 STUB
 # Slurm as far as slurm.sh knows it: tasks of an array in any order, at once; what they wait for is done when it returns.
@@ -127,7 +135,7 @@ for name in "${names[@]}"; do
   export WORK=$work/$name
   mkdir "$WORK"
   "$name" "$work/depot-$name" > "$name.log" 2>&1 || { cat "$name.log" "$WORK"/*.log >&2; exit 1; }
-  [ -d "$WORK/killed-shards" ] && [ -d "$WORK/killed-maps.part-0002" ] || { echo "$name: nobody was killed" >&2; exit 1; }
+  [ -e "$WORK/killed-shards/dead" ] && [ -e "$WORK/killed-maps.part-0002/dead" ] || { echo "$name: nobody was killed" >&2; exit 1; }
   "$engraft" pull --depot "$work/depot-$name" --config parts.toml --out "$name-all" > "$name-pull.log" 2>&1 || { cat "$name-pull.log" >&2; exit 1; }
   for stage in one/*/; do
     stage=$(basename "$stage")

@@ -71,6 +71,8 @@ mkdir "$work/package"
 bill=engraft-py-$version-$triple.cdx.json
 python3 scripts/materials.py --package engraft --licences "$folder/LICENCES.txt" --bill "$out/$name.cdx.json" --wheel "$out"/engraft_cli-*.whl
 python3 scripts/materials.py --package engraft-py --licences "$work/package/LICENCES.txt" --bill "$out/$bill" --wheel "$out"/engraft-*.whl
+bytes=$(stat -c %s "$out"/engraft-*.whl)
+[ "$bytes" -le 10000000 ] || { echo "with its licences the wheel is $bytes bytes, more than 10,000,000" >&2; exit 1; }
 # The same bytes for the same files.
 date=$(git log -1 --format=%cI)
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="$date" -C "$work" -cf - "$name" | gzip -9n > "$out/$name.tar.gz"

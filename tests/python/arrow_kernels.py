@@ -429,6 +429,13 @@ def kernels(given, **column):
     return {name: hashlib.sha256(json.dumps(rows(batches)).encode()).hexdigest() for name, batches in made.items()}
 
 
+def what_is_read_twice_is_the_same_memory(texts):
+    places = lambda table: [buffer.address for column in table.columns for chunk in column.chunks for buffer in chunk.buffers() if buffer]
+    for batches in (engraft.tokenize(texts, VOCABULARY), engraft.Tagger(TRIPLES, min_letters=4).tag(texts)):
+        first, second = pa.table(batches), pa.table(batches)
+        assert places(first) == places(second) != [], batches
+
+
 def in_child(given, found):
     found.put(kernels(given))
 
@@ -522,5 +529,6 @@ maps_are_those_of_the_stage()
 refusals()
 nothing_depends_on_chunks_threads_or_processes(TEXTS)
 consumers_take_batches(TEXTS)
+what_is_read_twice_is_the_same_memory(TEXTS)
 python_goes_on_meanwhile(TEXTS)
 print("ok")

@@ -3,7 +3,7 @@
 Usage: sources.py FOLDER [FILE ...]
 Writes files with random contents, a folder for each source, and prints, as JSON lines, the source's table of a config, how many triples and how many of their
 ends there are, and how many rows are dropped for which reason. FILE is one that others have published, which is counted as well: an ontology in OBO, the tabular
-list of ICD-10-CM in XML, a KGX graph in JSON, or the edges of one in JSON lines, whose nodes lie beside them. Reads nothing of engraft's.
+list of ICD-10-CM in XML, an OBO or a KGX graph in JSON, or the edges of one in JSON lines, whose nodes lie beside them. Reads nothing of engraft's.
 """
 
 import gzip
@@ -184,6 +184,17 @@ def rdf():
     lines += [f"{of(one)} <http://www.wikidata.org/prop/direct/{relations[relation]}> {of(other)} .\n" for one, relation, other, over in graph.rows if not over]
     put("x.nt.gz", "".join(lines))
     tell("rdf", '[sources.rdf.x]\nfiles = ["x.nt.gz"]', graph.kept(), no_name=graph.loose_rows())
+    # The same as Turtle writes it: prefixes, predicates and objects of one subject together, texts over several lines.
+    short = lambda number: f"wd:Q{number + 1}"
+    blocks = [f'wd:{property} rdfs:label """{relation}"""@en .\n' for relation, property in relations.items()]
+    for number in range(THINGS):
+        objects = {relation: [short(other) for one, of, other, over in graph.rows if not over and (one, of) == (number, relation)] for relation in relations}
+        said = [f"wdt:{relations[relation]} {', '.join(others)}" for relation, others in objects.items() if others]
+        said += [f'rdfs:label "{name(number)}"@en, "nom {number}"@fr'] if number not in graph.old else []
+        blocks += [f"{short(number)} {' ;  # more'.join([said[0], *(chr(10) + '    ' + more for more in said[1:])])} .\n"] if said else []
+    prefixes = [("wd", "http://www.wikidata.org/entity/"), ("wdt", "http://www.wikidata.org/prop/direct/"), ("rdfs", "http://www.w3.org/2000/01/rdf-schema#")]
+    put("x.ttl", "".join([*(f"@prefix {short}: <{of}> .\n" for short, of in prefixes), *blocks]))
+    tell("turtle", '[sources.rdf.x]\nfiles = ["x.ttl"]', graph.kept(), no_name=graph.loose_rows())
 
 
 def primekg():
@@ -238,6 +249,18 @@ def neo4j():
     put("nodes.csv", table((":ID(Disease)", "name", ":LABEL"), nodes, COMMA))
     put("relationships.csv", table((":START_ID(Disease)", ":TYPE", ":END_ID(Disease)"), [(one, relation, other) for one, relation, other, over in graph.rows if not over], COMMA))
     tell("neo4j", '[sources.neo4j.graph]\nfiles = ["nodes.csv", "relationships.csv"]', graph.kept(), no_node=graph.loose_rows())
+    # The same as `neo4j-admin` takes it: a file for the header, several for the rows, labels and types said beside them.
+    half = len(nodes) // 2
+    put("groups/nodes-header.csv", ":ID(Disease),name\n")
+    put("groups/nodes-1.csv", table(nodes[0][:2], [row[:2] for row in nodes[1:half]], COMMA))
+    put("groups/nodes-2.csv.gz", table(nodes[half][:2], [row[:2] for row in nodes[half + 1 :]], COMMA))
+    groups = ['{ files = ["groups/nodes-header.csv", "groups/nodes-1.csv", "groups/nodes-2.csv.gz"], labels = ["Disease"] }']
+    put("groups/rows-header.csv", ":START_ID(Disease),:END_ID(Disease)\n")
+    for relation in ("is_a", "site"):
+        rows = [(one, other) for one, of, other, over in graph.rows if not over and of == relation]
+        put(f"groups/{relation}.csv", table(rows[0], rows[1:], COMMA))
+        groups.append(f'{{ files = ["groups/rows-header.csv", "groups/{relation}.csv"], type = "{relation}" }}')
+    tell("neo4j in groups", f"[sources.neo4j.graph]\ngroups = [{', '.join(groups)}]", graph.kept(), no_node=graph.loose_rows())
 
 
 def kgx():
@@ -288,6 +311,19 @@ def graph_of(path):
     tell(Path(path).name, f'[sources.kgx.own]\nnodes = "{beside}"\nedges = "{path}"', kept, no_node=sum(not {row[0], row[2]} <= nodes for row in rows))
 
 
+def obo_graph_of(path):
+    """The edges of OBO graphs between terms in use."""
+    graphs = json.loads(Path(path).read_text(encoding="utf-8"))["graphs"]
+    nodes = [node for graph in graphs for node in graph["nodes"]]
+    terms = {node["id"] for node in nodes if node.get("type") == "CLASS" and node.get("lbl") and not node.get("meta", {}).get("deprecated")}
+    rows = {(edge["sub"], edge["pred"], edge["obj"]) for graph in graphs for edge in graph["edges"]}
+    tell(Path(path).name, f'[sources.obo]\npath = "{path}"', {row for row in rows if {row[0], row[2]} <= terms and row[0] != row[2]})
+
+
+def of_json(path):
+    (obo_graph_of if '"graphs"' in Path(path).read_text(encoding="utf-8")[:1000] else graph_of)(path)
+
+
 def counted(path):
     """The terms of an OBO file that are in use, and what they say of each other; of a relation and its inverse one direction."""
     terms, rows, inverse = {}, [], {}
@@ -315,4 +351,4 @@ for kind in ("Snapshot", "Full"):
 for write in (omop, rxnorm, icd10cm, ontologies, rdf, primekg, edge_records, dated_edges, neo4j, dated_neo4j, kgx):
     write()
 for path in sys.argv[2:]:
-    {".obo": counted, ".xml": tabular, ".json": graph_of, ".jsonl": graph_of}[Path(path).suffix](path)
+    {".obo": counted, ".xml": tabular, ".json": of_json, ".jsonl": graph_of}[Path(path).suffix](path)

@@ -126,6 +126,38 @@ fn a_kill_costs_no_byte_and_threads_change_none() {
 }
 
 #[test]
+fn gates_of_heads_weigh_what_is_learned_and_what_is_computed() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    // The loss of the first step, which knows nothing of learning yet, and the weights after two.
+    let run = |name: &str, mode: &str, keep: serde_json::Value| {
+        let mask = folder.path().join(format!("{name}.json"));
+        let values = serde_json::json!({ "format": "engraft-head-mask", "version": 1, "layers": 1, "heads": 2, "keep": [keep] });
+        write_whole(&mask, values.to_string().as_bytes()).unwrap();
+        let heads = match mode {
+            "none" => "{ mode = \"none\" }".to_owned(),
+            _ => format!("{{ mode = {mode:?}, mask = {:?} }}", mask.display().to_string()),
+        };
+        let out = folder.path().join(name);
+        Engraft::own(&["run", "align"], &config, &out)
+            .set("align.max_steps=2")
+            .set(&format!("align.heads={heads}"))
+            .ok();
+        let loss = json_lines(out.join("align/metrics.jsonl"))[0]["loss"].as_f64().unwrap();
+        (loss.to_bits(), std::fs::read(out.join("align/model/model.safetensors")).unwrap())
+    };
+    let none = run("none", "none", serde_json::json!([0, 0]));
+    // A soft gate is of the gradients, so that nothing changes before there are some; half a gate is neither all nor nothing.
+    let [half, one] =
+        [("half", 0.5), ("one", 1.0)].map(|(name, gate)| run(name, "soft", serde_json::json!([gate, 0])));
+    assert_eq!((half.0, one.0), (none.0, none.0));
+    assert!(half.1 != none.1 && one.1 != none.1 && half.1 != one.1);
+    // One of the forward pass is seen at once.
+    let forward = run("forward", "forward", serde_json::json!([1, 0]));
+    assert_ne!(forward.0, none.0);
+}
+
+#[test]
 fn heads_and_losses_are_chosen_by_key_and_what_cannot_be_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let (out, config) = (folder.path().join("out"), config(folder.path()));

@@ -154,6 +154,19 @@ fn schedulers_read_the_plan_as_a_graph() {
     let of = |name: &str| stages.iter().find(|stage| stage["stage"] == name).unwrap();
     let triples = of("triples");
     assert!(triples["state"] == "fresh" && triples["cost"]["bytes"].as_u64() > Some(0), "{triples}");
+    assert!(triples["cost"]["seconds"].as_f64() > Some(0.0), "{triples}");
+    // What it cost is known where it is stale, and where only the depot has it.
+    let depot = folder.path().join("depot");
+    let asked = |run: Engraft| -> Value {
+        let lines = run.ok();
+        let mut stages = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        stages.find(|stage| stage["stage"] == "triples").unwrap()
+    };
+    let verb = ["plan", "triples", "--graph", "--json"];
+    let stale = asked(Engraft::small(&verb, folder.path()).set("sources.umls.min_relation_count=2"));
+    assert!(stale["state"] != "fresh" && stale["cost"] == triples["cost"], "{stale}");
+    let elsewhere = asked(at(&verb, &folder.path().join("2"), depot.to_str().unwrap()));
+    assert!(elsewhere["state"] == "depot" && elsewhere["cost"] == triples["cost"], "{elsewhere}");
     assert_eq!(triples["fingerprint"].as_str().map(str::len), Some(64));
     assert!(
         of("shards")["fingerprint"].is_null() && of("shards")["cost"].is_null(),
@@ -244,6 +257,8 @@ fn slurm_and_kubernetes_come_to_what_one_machine_makes_though_a_worker_is_killed
     let ran = ran.output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
     assert_eq!(said, "slurm: identical\nkubernetes: identical\n", "{}", String::from_utf8_lossy(&ran.stderr));
+    let template = Path::new(env!("CARGO_MANIFEST_DIR")).join("../launchers/kubernetes.yaml");
+    engraft_tests::python::python("kubernetes.py", &template);
 }
 
 /// Eight machines make the same thing at once; `lines` are those that the depot has.

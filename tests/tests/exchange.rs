@@ -31,4 +31,24 @@ fn without_an_exchange_of_folders_artifacts_are_the_same_and_a_kill_loses_none()
         assert!(back.code() == Some(0) && !back.text().contains("started"), "{point}: {}", back.text());
         assert_same(&old, &tree("without"), point);
     }
+    // So it is with what is restored, and with what comes from a depot in the place of something else.
+    let depot = folder.path().join("depot");
+    let triples = |out: &str| engraft_tests::below(&folder.path().join(out).join("triples"), |_| true);
+    run("with", 2).arg("--depot").arg(&depot).ok();
+    for (point, other) in [("triples:aside", "first"), ("triples:placed", "second")] {
+        let shared = |seed: u32| run(other, seed).arg("--depot").arg(&depot).under(&python, &[&script]);
+        shared(1).ok();
+        for (out, again, name) in [(without(2), without(2), "without"), (shared(2), shared(2), other)] {
+            let killed = out.kill_at(point).output();
+            assert_eq!(killed.code(), None, "{name}, {point}: {}", killed.text());
+            let ran = again.output();
+            assert!(
+                ran.code() == Some(0) && !ran.text().contains("started"),
+                "{name}, {point}: {}",
+                ran.text()
+            );
+            assert_same(&triples("with"), &triples(name), point);
+        }
+        without(1).ok();
+    }
 }

@@ -11,7 +11,24 @@ const PARTS: &str =
 #[test]
 fn pyarrow_datasets_and_mlcroissant_read_tables_and_shards_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
-    Engraft::small(&["run", "shards"], folder.path()).set(PARTS).ok();
+    // Every task whose labels have names.
+    let line = |number: usize| {
+        let kind = ["Sign", "Drug"][number % 2];
+        format!(
+            "{{\"text\": \"{number} pain and fever\", \"spans\": [{{\"start\": {}, \"end\": {}, \"label\": \"{kind}\"}}]}}\n",
+            2, 6
+        )
+    };
+    let texts = folder.path().join("tagged.jsonl");
+    base::whole::write_whole(&texts, (0..9).map(line).collect::<String>().as_bytes()).unwrap();
+    let tagging = format!(
+        "shards.tagging={{ files = {{ paths = [{texts:?}], format = {{ jsonl = {{ unit = \"characters\" }} }}, max_tokens = 32 }} }}"
+    );
+    Engraft::small(&["run", "shards"], folder.path())
+        .set(PARTS)
+        .set("shards.tasks=[\"subject\", \"object\", \"relation\", \"triplet\", \"synonyms\", \"tagging\"]")
+        .set(&tagging)
+        .ok();
     python("read_shards.py", folder.path());
 }
 

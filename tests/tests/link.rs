@@ -111,16 +111,27 @@ fn lists_of_mentions_are_sets_of_their_own() {
     let (out, config) = (folder.path().join("out"), config(folder.path(), "max_tokens = 20"));
     let lines = "1||0|5||Sign||fever||D0\n1||9|9||Disease||the heart failure||D2|D5\n2||1|9||Disease||nothing||CUI-less\n";
     write_whole(&folder.path().join("set.concept"), lines.as_bytes()).unwrap();
-    let table = "ID\tTerm\tGeneral SNOMED ID\n1\tcough\tMESH:D1\n";
+    // COMETA's columns and ids, which the graph has as other ids of its things.
+    let graph = fs::read_to_string(folder.path().join("graph.obo")).unwrap();
+    let graph = graph.replace("name: cough\n", "name: cough\nxref: SNOMEDCT_US_2023_03_01:49727002\n");
+    write_whole(&folder.path().join("graph.obo"), graph.as_bytes()).unwrap();
+    let table = "\tID\tTerm\tGeneral SNOMED ID\tGeneral SNOMED Label\tSpecific SNOMED ID\tSpecific SNOMED Label\tExample\n\
+        0\t7\tcough\t49727002\tCough (finding)\t49727002\tCough (finding)\tI \"cough\" all day\n\
+        1\t9\tblah\t-1\t\t-1\t\tblah\n";
     write_whole(&folder.path().join("cometa.tsv"), table.as_bytes()).unwrap();
-    let set = |name: &str, file: &str, layout: &str| {
+    let set = |name: &str, namespace: &str, file: &str, layout: &str| {
         format!(
-            "{{ namespace = \"mesh\", texts = {{ name = \"{name}\", paths = [\"{file}\"], format = {{ mention_list = {layout} }} }} }}"
+            "{{ namespace = \"{namespace}\", texts = {{ name = \"{name}\", paths = [\"{file}\"], format = {{ mention_list = {layout} }} }} }}"
         )
     };
     let sets = [
-        set("biosyn", "set.concept", "\"biosyn\""),
-        set("cometa", "cometa.tsv", "{ table = { mention = \"Term\", concepts = \"General SNOMED ID\" } }"),
+        set("biosyn", "mesh", "set.concept", "\"biosyn\""),
+        set(
+            "cometa",
+            "snomed",
+            "cometa.tsv",
+            "{ table = { mention = \"Term\", concepts = \"General SNOMED ID\" } }",
+        ),
     ];
     Engraft::own(&["run", "link"], &config, &out).set(&format!("link.sets=[{}]", sets.join(", "))).ok();
     let scores = &json(out.join("link/link.json"))["sets"];

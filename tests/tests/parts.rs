@@ -56,7 +56,11 @@ impl Corpus {
     }
 
     fn assert_whole(&self, out: &str, when: &str) {
-        for stage in ["counts", "pmi", "maps"] {
+        self.assert_stages(&["counts", "pmi", "maps"], out, when);
+    }
+
+    fn assert_stages(&self, stages: &[&str], out: &str, when: &str) {
+        for stage in stages {
             let [whole, parts] = ["whole", out].map(|out| below(&self.at(out).join(stage), |_| true));
             assert!(!whole.is_empty());
             assert_same(&whole, &parts, &format!("{stage}: {when}"));
@@ -173,18 +177,34 @@ fn texts_of_shards_in_parts_give_the_same_shards() {
 #[test]
 fn processes_share_a_folder_and_a_killed_one_costs_only_its_part() {
     let corpus = Corpus::new();
-    corpus.run(&["maps"], "whole").ok();
+    let texts = corpus.at("texts");
+    // Maps, mentions and the texts of shards, all of them in parts.
+    let all = |run: Engraft, parts: &str| {
+        let masked = format!(
+            "{{ files = {{ paths = [{texts:?}], format.text = \"paragraph\", max_tokens = 32{parts} }} }}"
+        );
+        run.set("tag={}")
+            .set("shards.tasks=[\"relation\", \"masked_lm\"]")
+            .set(&format!("shards.masked_lm={masked}"))
+    };
+    let goals = ["maps", "mentions", "shards"];
+    all(corpus.run(&goals, "whole"), "").ok();
+    let run = |goals: &[&str]| all(corpus.parts(goals, "shared"), ", parts = { bytes = \"20kB\" }");
     // What all of them read.
-    corpus.parts(&["triples", "vocabulary"], "shared").ok();
-    let killed = corpus.parts(&["maps"], "shared").kill_at("counts.part-0002:synced").start();
+    run(&["split", "vocabulary"]).ok();
+    let killed = run(&goals).kill_at("counts.part-0002:synced").start();
     let killed = killed.once_it_says("counts.part-0002: started");
-    let others: Vec<_> = (0..3).map(|_| corpus.parts(&["maps"], "shared").start()).collect();
+    let others: Vec<_> = (0..3).map(|_| run(&goals).start()).collect();
     assert_ne!(killed.wait().code(), Some(0));
     for other in others {
         let ran = other.wait();
         assert_eq!(ran.code(), Some(0), "{}", ran.text());
     }
-    corpus.assert_whole("shared", "four processes, one of which died");
+    corpus.assert_stages(
+        &["counts", "pmi", "maps", "mentions", "shards"],
+        "shared",
+        "four processes, one of which died",
+    );
     let lines = engraft_tests::json_lines(corpus.at("shared/ledger.jsonl"));
     let mut stages: Vec<&str> = lines.iter().map(|line| line["stage"].as_str().unwrap()).collect();
     stages.sort_unstable();
@@ -226,11 +246,14 @@ struct Served {
 
 impl Served {
     fn new(corpus: &Corpus) -> Self {
+        Self::of(|number| fs::read(corpus.at("texts").join(format!("{number}.txt"))).unwrap())
+    }
+
+    fn of(text: impl Fn(usize) -> Vec<u8>) -> Self {
         let server = Server::start().unwrap();
         let (mut urls, mut sizes) = (Vec::new(), [0; 4]);
         for (number, size) in sizes.iter_mut().enumerate() {
-            let name = format!("{number}.txt");
-            let text = fs::read(corpus.at("texts").join(&name)).unwrap();
+            let (name, text) = (format!("{number}.txt"), text(number));
             server.put(&format!("/{name}"), &text, Some("e"), Manner::Full);
             urls.push(server.url(&format!("/{name}")));
             *size = text.len();
@@ -288,6 +311,34 @@ fn a_part_reads_its_own_files_from_a_server_and_no_others() {
     let passages = Engraft::small(&["run", "masked_lm.part-0002"], &corpus.at("passages"));
     passages.set(&read).arg("--cache").arg(corpus.at("passages-cache")).ok();
     assert_eq!(served.fetched(), [0, sizes[1], 0, 0], "passages of a part");
+    let world = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/world-maps.toml");
+    let texts =
+        format!("corpus.texts=[{{ name = \"notes\", paths = {urls:?}, format.text = \"paragraph\" }}]");
+    let mentions =
+        Engraft::plain(&["run", "mentions.part-0003"], &corpus.at("mentions")).arg("--config").arg(&world);
+    let mentions =
+        mentions.set("world.scale=0.3").set("tag={}").set(&texts).set("corpus.parts.bytes=\"1kB\"");
+    mentions.arg("--cache").arg(corpus.at("mentions-cache")).ok();
+    assert_eq!(served.fetched(), [0, 0, sizes[2], 0], "mentions of a part");
+    // And texts whose words are tagged.
+    let line = |number: usize| {
+        let pain = 4 + number.to_string().len();
+        format!(
+            "{{\"text\": \"In {number} pain\", \"spans\": [{{\"start\": {pain}, \"end\": {}, \"label\": \"Sign\"}}]}}\n",
+            pain + 4
+        )
+    };
+    let tagged = Served::of(|number| line(number).repeat(20 + number).into_bytes());
+    let files = format!(
+        "{{ files = {{ paths = {:?}, format = {{ jsonl = {{ unit = \"characters\" }} }}, max_tokens = 32, parts.bytes = \"1kB\" }} }}",
+        tagged.urls
+    );
+    let part = Engraft::small(&["run", "tagging.part-0004"], &corpus.at("tagged"));
+    let part = part
+        .set("shards.tasks=[\"subject\", \"object\", \"relation\", \"triplet\", \"tagging\"]")
+        .set(&format!("shards.tagging={files}"));
+    part.arg("--cache").arg(corpus.at("tagged-cache")).ok();
+    assert_eq!(tagged.fetched(), [0, 0, 0, tagged.sizes[3]], "tagged texts of a part");
 }
 
 #[test]

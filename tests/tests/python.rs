@@ -9,6 +9,7 @@ use base::whole::write_whole;
 use batch::Batch;
 use engraft_tests::Engraft;
 use engraft_tests::python::{interpreter, python_package};
+use engraft_tests::s3::S3;
 use kg::split::{Part, View, read};
 use kg::table::Graph;
 use tasks::shard::index::Index;
@@ -135,6 +136,26 @@ fn mentions_triples_and_texts_are_tables_of_one_query_of_duckdb() {
     run(compare, &["texts".as_ref(), out.as_ref(), texts.as_ref()]);
     run("python/examples/duckdb_tables.py", &[texts.as_ref(), triples.as_ref(), found.as_ref()]);
     run(compare, &["duckdb".as_ref(), out.as_ref(), texts.as_ref(), found.as_ref()]);
+}
+
+#[test]
+fn a_bucket_gives_the_batches_of_the_folder() {
+    let (Some(python), Some(s3)) = (interpreter("ENGRAFT_PYTHON"), S3::of_environment().unwrap()) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    Engraft::small(&["run", "shards"], &out).ok();
+    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
+    for (path, bytes) in engraft_tests::artifacts(&out.join("shards")) {
+        assert!(s3.put(&format!("/bucket/shards/{path}"), &bytes).unwrap().contains("200"), "{path}");
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/bucket.py");
+    let mut command = Command::new(python);
+    command.arg(script).arg(out.join("shards")).arg("s3://bucket/shards").arg(folder.path().join("cache"));
+    command.env("PYTHONPATH", python_package(&folder.path().join("package")));
+    command.env("AWS_ENDPOINT_URL", s3.url()).env("AWS_REGION", "us-east-1");
+    succeeds(command.env("AWS_ACCESS_KEY_ID", "testing").env("AWS_SECRET_ACCESS_KEY", "testing"));
 }
 
 #[test]

@@ -91,8 +91,9 @@ fn what_has_no_name_is_dropped_of_the_source_that_lacks_it_alone() {
 }
 
 /// Published files, and the names by which they are fetched.
-const PUBLISHED: [(&str, &str); 5] = [
+const PUBLISHED: [(&str, &str); 6] = [
     ("doid/DO_rare_slim.obo", "doid"),
+    ("doid/DO_cancer_slim.json", "doid"),
     ("go/goslim_generic.obo", "go"),
     ("icd10cm/simple_icd_10_cm/data/icd10c-tabular-April-1-2026.xml", "icd10cm, and unzip what comes"),
     ("kgx/graph.json", "kgx-example"),
@@ -145,6 +146,14 @@ fn every_source_gives_what_is_counted_apart_from_it() {
         write_whole(&path, format!("version = 5\n{}\n", text("config")).as_bytes()).unwrap();
         let run = Engraft::plain(&["run", "triples"], &out).arg("--config").arg(&path);
         run.arg("--data").arg(folder.path().join("data")).ok();
+        // The same without a config: as a command sets it.
+        let (again, table) =
+            (folder.path().join("set").join(source), toml::from_str::<toml::Table>(text("config")));
+        let run = Engraft::plain(&["run", "triples"], &again).arg("--data").arg(folder.path().join("data"));
+        let sources = table.unwrap()["sources"].as_table().unwrap().clone();
+        sources.iter().fold(run, |run, (kind, options)| run.set(&format!("sources.{kind}={options}"))).ok();
+        let table = |out: &Path| std::fs::read(out.join("triples/triples.parquet")).unwrap();
+        assert!(table(&out) == table(&again), "{source}: set");
         let out = out.join("triples");
         let found = [rows(&out.join("triples.parquet")), rows(&out.join("entities.parquet"))];
         let expected = ["triples", "entities"].map(|what| counted[what].as_i64().unwrap());

@@ -136,6 +136,7 @@ fn every_form_has_the_same_mentions() {
     assert_eq!(page.matches("<mark ").count(), 6);
     assert!(page.contains("heart failure (doid:1)") && page.contains("negated"), "{page}");
     engraft_tests::python::python("mentions_table.py", folder.path());
+    engraft_tests::python::python("tagged_forms.py", folder.path());
     let full =
         Engraft::own(&["tag", "--to", "brat"], &config, &out).arg("--into").arg(folder.path().join("m"));
     let refused = full.arg(&notes).set("tag.format={text=\"file\"}").output();

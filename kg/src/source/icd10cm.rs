@@ -328,6 +328,19 @@ mod tests {
     }
 
     #[test]
+    fn codes_without_a_description_are_refused_by_name() {
+        for (description, code) in [
+            ("<desc>Cholera</desc>", "A00"),
+            ("<desc>Intestinal infectious diseases (A00-A09)</desc>", "A00-A09"),
+        ] {
+            let read = parse(&LIST.replace(description, ""), &[]).unwrap();
+            let refused = crate::source::testing::unnamed(read).unwrap_err();
+            assert!(refused.contains("1 of ") && refused.contains(&format!("icd10cm:{code}")), "{refused}");
+        }
+        assert_eq!(crate::source::testing::unnamed(parse(LIST, &[]).unwrap()).unwrap(), [""; 0]);
+    }
+
+    #[test]
     fn what_is_inside_is_a_kind_of_what_is_around_it() {
         let (report, canon) = parse(LIST, &[Scope::Exact]).unwrap();
         let graph = canon.graph().unwrap();

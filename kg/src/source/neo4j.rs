@@ -589,6 +589,13 @@ mod tests {
         }
     }
     #[test]
+    fn nodes_without_a_name_are_refused_by_their_ids() {
+        let rows = ":START_ID,:END_ID,:TYPE\n1,2,EASES\n1,3,EASES\n";
+        let nodes = ":ID,name\n1,Aspirin\n2,\n3,3\n";
+        let refused = testing::unnamed(parse(&[nodes, rows], &serde_json::json!({})).unwrap()).unwrap_err();
+        assert!(refused.contains("2 of 3 entities have no text") && refused.contains("graph:2"), "{refused}");
+    }
+    #[test]
     fn rows_that_do_not_fit_are_dropped_and_counted_where_the_config_allows_some() {
         let nodes = format!("{DISEASES}7,again,,,\n9,short\n");
         let rows = format!("{ROWS}7,,TREATS\n7,7, \n,7,TREATS\n");

@@ -28,6 +28,12 @@ pub(super) fn read(source: &dyn Source, name: &str) -> Result<(SourceReport, Can
     Ok((report, merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
 }
 
+/// What is told, or refused, of the things that a source leaves without a name.
+pub(super) fn unnamed(read: (SourceReport, Canon)) -> Result<Vec<String>, String> {
+    let naming = read.0.naming.unwrap();
+    naming.settle(&read.1).map_err(|e| e.to_string())
+}
+
 /// The triples of a graph in its order, their ends and relations as a test calls them.
 pub(super) fn triples(
     canon: &Canon,

@@ -39,6 +39,7 @@ pub(crate) const TARGETS: &[Target] = &[
     Target { name: "rdf", seeds: terms::turtle_seeds, read: terms::turtle },
     Target { name: "edges", seeds: terms::edges_seeds, read: terms::edges },
     Target { name: "edges of json", seeds: terms::edge_records_seeds, read: terms::edge_records },
+    Target { name: "edges in a document", seeds: terms::edge_document_seeds, read: terms::edge_document },
     Target { name: "neo4j", seeds: terms::neo4j_seeds, read: terms::neo4j },
     Target { name: "neo4j groups", seeds: terms::neo4j_groups_seeds, read: terms::neo4j_groups },
     Target { name: "umls", seeds: large::umls_seeds, read: large::umls },

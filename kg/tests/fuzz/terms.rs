@@ -196,15 +196,27 @@ pub(crate) fn edge_records_seeds() -> Vec<Vec<Vec<u8>>> {
 }
 
 pub(crate) fn edge_records(files: &[Vec<u8>]) -> Result<(), String> {
+    edges_of_json(files, ["e.jsonl", "n.jsonl"])
+}
+
+pub(crate) fn edge_document_seeds() -> Vec<Vec<Vec<u8>>> {
+    let document = "{\"nodes\": [{\"id\": \"MONDO:1\", \"name\": [\"Fever\", \"hot\"], \"type\": [\"Sign\"]}, {\"id\": 7, \"name\": \"B\"}, {\"id\": \"9\", \"name\": \"Nine\", \"active\": false}],\n \
+        \"edges\": [{\"from\": \"MONDO:1\", \"p\": \"treats\", \"to\": 7}, {\"from\": 7, \"p\": \"like\", \"to\": \"9\", \"since\": 2001}]}\n";
+    vec![seed(&[document, document])]
+}
+
+pub(crate) fn edge_document(files: &[Vec<u8>]) -> Result<(), String> {
+    edges_of_json(files, ["g.json", "h.json"])
+}
+
+fn edges_of_json(files: &[Vec<u8>], names: [&str; 2]) -> Result<(), String> {
     let mut builder = Builder::new();
     let options = serde_json::from_value(json!({
-        "files": ["e.jsonl"], "subject": {"id": "from"}, "object": {"id": "to"}, "relation": {"column": "p"}, "namespaces": {"MONDO": "mondo"},
-        "nodes": [{"path": "n.jsonl", "layout": {"inactive": "drop"}, "columns": {"id": "id", "name": "name", "type": "type"}}],
+        "files": [names[0]], "subject": {"id": "from"}, "object": {"id": "to"}, "relation": {"column": "p"}, "namespaces": {"MONDO": "mondo"},
+        "nodes": [{"path": names[1], "layout": {"inactive": "drop"}, "columns": {"id": "id", "name": "name", "type": "type"}}],
     }));
-    let lists = edges::Lists {
-        edges: vec![reopened(files, 0, "e.jsonl")],
-        nodes: vec![reopened(files, 1, "n.jsonl")],
-    };
+    let lists =
+        edges::Lists { edges: vec![reopened(files, 0, names[0])], nodes: vec![reopened(files, 1, names[1])] };
     let report = edges::read(&lists, "fuzz", &options.unwrap(), &mut builder);
     settle(&report.map_err(|e| e.to_string())?, files, builder)
 }

@@ -2,6 +2,7 @@
 
 use std::f64::consts::{FRAC_PI_2, TAU};
 
+use base::exact;
 use maud::html;
 
 use super::FEWEST_SEEDS;
@@ -315,7 +316,7 @@ struct Circle {
 impl Circle {
     fn place(self, number: usize) -> Point {
         let angle = TAU * number as f64 / self.dots.max(1) as f64 - FRAC_PI_2;
-        at(self.middle.x + RADIUS * angle.cos(), self.middle.y + RADIUS * angle.sin())
+        at(self.middle.x + RADIUS * exact::cos(angle), self.middle.y + RADIUS * exact::sin(angle))
     }
 
     fn arrow(self, sheet: &mut Sheet, class: &str, effect: &Effect, told: &str) {

@@ -1,5 +1,7 @@
 //! From numbers to places on paper, and the numbers to write beside an axis.
 
+use base::exact;
+
 /// A range of numbers, laid out evenly or by powers of ten.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
@@ -56,9 +58,9 @@ impl Scale {
     #[must_use]
     pub fn log(least: f64, most: f64) -> Self {
         let least = if least > 0.0 { least } else { 1.0 };
-        let from = least.log10().floor();
-        let to = most.max(least).log10().ceil().max(from + 1.0);
-        Scale::Log { from: 10f64.powf(from), to: 10f64.powf(to) }
+        let from = exact::log10(least).floor();
+        let to = exact::log10(most.max(least)).ceil().max(from + 1.0);
+        Scale::Log { from: exact::pow(10.0, from), to: exact::pow(10.0, to) }
     }
 
     /// Where `value` lies, from 0 at the beginning to 1 at the end; what lies outside is put at the edge.
@@ -67,7 +69,7 @@ impl Scale {
         let place = match self {
             Scale::Linear { to } => value / to,
             Scale::Range { from, to } => (value - from) / (to - from),
-            Scale::Log { from, to } => (value.max(from) / from).log10() / (to / from).log10(),
+            Scale::Log { from, to } => exact::log10(value.max(from) / from) / exact::log10(to / from),
         };
         place.clamp(0.0, 1.0)
     }
@@ -104,11 +106,11 @@ impl Scale {
                 ticks
             }
             Scale::Log { from, to } => {
-                let (from, to) = (from.log10().round(), to.log10().round());
+                let (from, to) = (exact::log10(from).round(), exact::log10(to).round());
                 let powers = (0..).map(|i| from + f64::from(i)).take_while(|power| *power <= to + 0.5);
                 let powers: Vec<f64> = powers.collect();
                 let skip = powers.len().div_ceil(most.max(2)).max(1);
-                powers.into_iter().step_by(skip).map(|power| 10f64.powf(power)).collect()
+                powers.into_iter().step_by(skip).map(|power| exact::pow(10.0, power)).collect()
             }
         }
     }
@@ -116,7 +118,7 @@ impl Scale {
 
 /// A step of 1, 2 or 5 times a power of ten that goes four to ten times into `most`; never below one for counts of at least four.
 fn step(most: f64) -> f64 {
-    let power = 10f64.powf((most / 4.0).log10().floor());
+    let power = exact::pow(10.0, exact::log10(most / 4.0).floor());
     let rough = most / 4.0 / power;
     let round = match rough {
         r if r >= 5.0 => 5.0,

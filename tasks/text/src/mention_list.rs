@@ -163,6 +163,7 @@ mod tests {
     use crate::drain;
 
     const BIOSYN: &str = "\u{feff}10192393||58|71||SpecificDisease||colorectal cancer||D015179\r\n\n1||0|2||Composite||Née|s||D1+OMIM:2|D3\n||0|2||X||b||CUI-less";
+    const PAIRS: &str = "D1||fever\nD2|D3||pain||there is pain\n";
     const TABLE: &str =
         "ID\tTerm\tGeneral SNOMED ID\tExample\n7\tupset \"tummy\"\t271681002\t\"so what\n8\tblah\t-1\t\n";
 
@@ -195,8 +196,7 @@ mod tests {
             (3, 1, 4)
         );
         assert_eq!(documents[1].entities[0].pieces.first(), Some(&(0..6)));
-        let pairs = "D1||fever\nD2|D3||pain||there is pain\n";
-        assert_eq!(said(&get(pairs.as_bytes(), &Layout::Pairs).unwrap().0), ["1: fever D1", "2: pain D2,D3"]);
+        assert_eq!(said(&get(PAIRS.as_bytes(), &Layout::Pairs).unwrap().0), ["1: fever D1", "2: pain D2,D3"]);
         let (documents, counts) = get(TABLE.as_bytes(), &table()).unwrap();
         assert_eq!(said(&documents), ["2: upset \"tummy\" 271681002", "3: blah "]);
         assert_eq!(counts.spans.kept, 2);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn damaged_files_are_read_or_refused() {
-        for (layout, text) in [(Layout::Biosyn, BIOSYN), (table(), TABLE)] {
+        for (layout, text) in [(Layout::Biosyn, BIOSYN), (Layout::Pairs, PAIRS), (table(), TABLE)] {
             assert_sound_or_refuses(text.as_bytes(), |bytes| {
                 get(bytes, &layout).map(|(documents, _)| documents)
             });

@@ -8,6 +8,7 @@ use base::whole::write_whole;
 use engraft_tests::s3::S3;
 use engraft_tests::server::{Request, Server};
 use engraft_tests::{Engraft, assert_same};
+use serde_json::Value;
 use store::Store;
 use store::depot::{Created, Depot};
 use store::location::Location;
@@ -149,6 +150,49 @@ fn google_and_azure_create_an_object_once_take_others_again_list_and_remove_them
         assert_eq!(place.length("x/once").unwrap(), None, "{url}");
         assert_eq!(listed(), [file], "{url}");
     }
+}
+
+#[test]
+fn a_kill_at_any_point_leaves_nothing_half_there_in_a_bucket() {
+    let Some(s3) = S3::of_environment().unwrap() else { return };
+    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
+    let folder = tempfile::tempdir().unwrap();
+    let variables = s3_at(&s3.url());
+    let place = depot_at("s3://bucket/depot", &variables, folder.path());
+    let run =
+        |out: &str| with(at(&["run", "triples"], &folder.path().join(out), "s3://bucket/depot"), &variables);
+    let is_whole = |lines: usize, when: &str| {
+        let there = place.list("lines").unwrap();
+        assert_eq!(there.len(), lines, "{when}");
+        for line in there {
+            let line: Value = serde_json::from_slice(&place.read(&line.key).unwrap().unwrap()).unwrap();
+            for output in line["outputs"].as_array().unwrap() {
+                let digest = output["blake3"].as_str().unwrap();
+                let blob = place.read(&format!("blobs/{}/{digest}", &digest[..2])).unwrap().unwrap();
+                assert_eq!(blake3::hash(&blob).to_hex().as_str(), digest, "{when}");
+            }
+        }
+    };
+    for (point, lines) in [
+        ("world:blob", 0),
+        ("world:blobs", 0),
+        ("world:shared", 1),
+        ("triples:blob", 1),
+        ("triples:blobs", 1),
+        ("triples:shared", 2),
+    ] {
+        let killed = run("1").kill_at(point).output();
+        assert_eq!(killed.code(), None, "{point} was not hit: {}", killed.text());
+        is_whole(lines, point);
+        fs::remove_dir_all(folder.path().join("1")).unwrap();
+    }
+    for point in ["triples:pulling", "triples:pulled", "triples:moved"] {
+        let killed = run("2").kill_at(point).output();
+        assert_eq!(killed.code(), None, "{point} was not hit: {}", killed.text());
+    }
+    let ran = run("2").output();
+    assert!(ran.code() == Some(0) && !ran.text().contains("started"), "{}", ran.text());
+    is_whole(2, "at the end");
 }
 
 #[test]

@@ -144,3 +144,14 @@ fn what_is_no_such_table_is_refused_with_its_place() {
     assert!(found.ends_with(expected), "{found}");
     assert!(parse(&ALL[..1], |_| ()).unwrap_err().contains(RELATIONSHIPS));
 }
+
+#[test]
+fn concepts_without_a_name_or_named_by_their_code_are_refused() {
+    for name in ["", "118234003"] {
+        let concepts = CONCEPTS.replace("Finding \"by site\"", name);
+        let files = [(CONCEPT, concepts.as_str()), ALL[1], ALL[2], ALL[3]];
+        let refused = testing::unnamed(parse(&files, |_| ()).unwrap()).unwrap_err();
+        assert!(refused.contains("1 of ") && refused.contains("snomed:118234003"), "{refused}");
+    }
+    assert_eq!(testing::unnamed(parse(&ALL, |_| ()).unwrap()).unwrap(), [""; 0]);
+}

@@ -151,6 +151,18 @@ fn active_inferred_relationships_become_triples_and_every_row_is_counted() {
 }
 
 #[test]
+fn concepts_and_attributes_without_a_name_are_refused_by_their_codes() {
+    for (id, said) in [(BODY, "entities have no text"), (SITE, "relations have no text")] {
+        let mut made = Made::new();
+        let others = made.descriptions.lines().filter(|line| !line.contains(&format!("\t{id}\t")));
+        made.descriptions = others.map(|line| format!("{line}\n")).collect();
+        let refused = testing::unnamed(made.read(|_| ()).unwrap()).unwrap_err();
+        assert!(refused.contains(said) && refused.contains(&id.to_string()), "{refused}");
+    }
+    assert_eq!(testing::unnamed(Made::new().read(|_| ()).unwrap()).unwrap(), [""; 0]);
+}
+
+#[test]
 fn of_a_full_release_the_latest_state_holds_whatever_the_order() {
     let mut full = Made::new();
     let later = format!("2000003\t20250101\t1\t9000001\t{FINDING}\t{BODY}\t0\t{IS_A}\t{INFERRED}\t9000004\n");

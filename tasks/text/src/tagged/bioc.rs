@@ -13,7 +13,8 @@ pub const BEGINNING: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTY
 pub const END: &str = "</collection>\n";
 
 /// The document as an element, with a line end. An annotation's infons are `type` (the kind of thing), `identifier` (the key of the most likely entity), `name`,
-/// `candidates` (further keys, `|` between), `how`, `score` and `modifiers`; places are in characters.
+/// `how`, `score`, `modifiers`, `byte_start` and `byte_end`; of further entities it may name `candidates` (their keys, `|` between) and `candidate_scores`. Places are
+/// in characters, as BioC has them.
 ///
 /// # Errors
 /// When its text has a character that XML has no form for.
@@ -29,15 +30,21 @@ pub fn document(document: &Tagged, entities: &[Entity]) -> Result<String, Unheld
         out.push_str(&format!("\n<annotation id=\"T{}\">", told.number + 1));
         let others: Vec<&str> = told.candidates[1..].iter().map(|(entity, _)| entity.key.as_str()).collect();
         let modifiers: Vec<&str> = told.modifiers.iter().map(crate::ner::context::Modifier::name).collect();
-        let (others, modifiers, score) = (others.join("|"), modifiers.join("|"), score.to_string());
+        let scores: Vec<String> = told.candidates[1..].iter().map(|(_, score)| score.to_string()).collect();
+        let (others, scores, modifiers) = (others.join("|"), scores.join("|"), modifiers.join("|"));
+        let [score, start, end] =
+            [score.to_string(), told.bytes.start.to_string(), told.bytes.end.to_string()];
         let infons = [
             ("type", told.kind()),
             ("identifier", &entity.key),
             ("name", &entity.text),
-            ("candidates", &others),
             ("how", told.how.name()),
             ("score", &score),
+            ("candidates", &others),
+            ("candidate_scores", &scores),
             ("modifiers", &modifiers),
+            ("byte_start", &start),
+            ("byte_end", &end),
         ];
         for (key, value) in infons.into_iter().filter(|(_, value)| !value.is_empty()) {
             out.push_str(&format!("<infon key=\"{key}\">{}</infon>", text(value)?));

@@ -9,7 +9,8 @@ use super::{Tagged, Told};
 use crate::ner::context::Modifier;
 
 /// The contents of the file `.ann`: for each mention its kind, its place in characters and what stands there (`T`), the entities that it may name
-/// as references (`N`, those that hold the most likely first) and their keys in a note (`#`), and an attribute (`A`) for each thing that its sentence says of it.
+/// as references (`N`, those that hold the most likely first) and their keys in a note (`#`), and attributes (`A`): `How` it was found, the `Score` of each reference
+/// (`|` between), its `Bytes`, and one for each thing that its sentence says of it.
 /// Where a line of the text ends in a mention, it has two pieces, as brat wants it.
 #[must_use]
 pub fn annotations(document: &Tagged, entities: &[Entity]) -> String {
@@ -30,9 +31,17 @@ pub fn annotations(document: &Tagged, entities: &[Entity]) -> String {
         }
         let keys: Vec<String> = told.candidates.iter().map(|(entity, _)| spelt(&entity.key)).collect();
         let _ = writeln!(out, "#{number}\tAnnotatorNotes T{number}\t{}", keys.join(" "));
-        for modifier in told.modifiers.iter() {
+        let scores: Vec<String> = told.candidates.iter().map(|(_, score)| score.to_string()).collect();
+        let known = [
+            ("How", told.how.name().to_owned()),
+            ("Score", scores.join("|")),
+            ("Bytes", format!("{}-{}", told.bytes.start, told.bytes.end)),
+        ];
+        let said = told.modifiers.iter().map(|modifier| (attribute(modifier), String::new()));
+        for (name, value) in known.into_iter().chain(said) {
             attributes += 1;
-            let _ = writeln!(out, "A{attributes}\t{} T{number}", attribute(modifier));
+            let line = format!("A{attributes}\t{name} T{number} {value}");
+            let _ = writeln!(out, "{}", line.trim_end());
         }
     }
     out

@@ -14,8 +14,9 @@ struct Row<'t> {
     mentions: Vec<Mention<'t>>,
 }
 
+/// A mention with all that is known of it.
 #[derive(Serialize)]
-struct Mention<'t> {
+pub(super) struct Mention<'t> {
     start: usize,
     end: usize,
     byte_start: usize,
@@ -56,7 +57,8 @@ pub fn line(document: &Tagged, entities: &[Entity]) -> String {
     serde_json::to_string(&row).unwrap_or_default()
 }
 
-fn mention<'t>(told: &Told<'t>) -> Option<Mention<'t>> {
+/// Nothing where no entity is meant.
+pub(super) fn mention<'t>(told: &Told<'t>) -> Option<Mention<'t>> {
     let &(entity, score) = told.candidates.first()?;
     let types = entity.types.iter().map(|kind| Type { code: kind.code.as_deref(), name: &kind.name });
     let candidates = told.candidates.iter();

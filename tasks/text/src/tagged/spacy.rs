@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use kg::table::Entity;
-use serde_json::json;
+use serde_json::json as object;
 
-use super::Tagged;
+use super::{Tagged, json};
 use crate::characters::Characters;
 use crate::sentence;
 use crate::word::{Case, Words};
@@ -14,7 +14,7 @@ use crate::word::{Case, Words};
 const SPANS: &str = "engraft";
 
 /// The document, without a line end: its text, sentences, words and entities, each with its kind as `label` and its key as `kb_id`, as `ents` and as the spans
-/// `engraft`.
+/// `engraft`; and as `mentions`, which spaCy passes over, all that is known of each, as [`super::json`] writes it.
 #[must_use]
 pub fn line(document: &Tagged, entities: &[Entity]) -> String {
     let characters = Characters::new(&document.text);
@@ -24,16 +24,17 @@ pub fn line(document: &Tagged, entities: &[Entity]) -> String {
         .filter_map(|told| {
             let (entity, _) = told.candidates.first()?;
             let (start, end) = (told.characters.start, told.characters.end);
-            Some(json!({"start": start, "end": end, "label": told.kind(), "kb_id": entity.key}))
+            Some(object!({"start": start, "end": end, "label": told.kind(), "kb_id": entity.key}))
         })
         .collect();
+    let mentions: Vec<_> = document.told(entities).filter_map(|told| json::mention(&told)).collect();
     let mut split = Words::new(Case::Uncased);
     split.split(&document.text);
     let all: Vec<Range<usize>> = split.iter().map(|word| word.bytes).collect();
     let tokens: Vec<_> = covering(&document.text, &all)
         .iter()
         .enumerate()
-        .map(|(id, token)| json!({"id": id, "start": at(token.start), "end": at(token.end)}))
+        .map(|(id, token)| object!({"id": id, "start": at(token.start), "end": at(token.end)}))
         .collect();
     // Sentences of spaCy begin and end with words.
     let mut sents = Vec::new();
@@ -44,10 +45,12 @@ pub fn line(document: &Tagged, entities: &[Entity]) -> String {
         while let Some(word) = words.next_if(|word| word.start < end) {
             sentence = Some((sentence.map_or(word.start, |(start, _)| start), word.end));
         }
-        sents.extend(sentence.map(|(start, end)| json!({"start": at(start), "end": at(end)})));
+        sents.extend(sentence.map(|(start, end)| object!({"start": at(start), "end": at(end)})));
     }
-    let spans = json!({SPANS: &ents});
-    json!({"text": document.text, "ents": ents, "spans": spans, "sents": sents, "tokens": tokens}).to_string()
+    object!({
+        "text": document.text, "ents": ents, "spans": {SPANS: ents}, "sents": sents, "tokens": tokens, "mentions": mentions
+    })
+    .to_string()
 }
 
 /// The words with what is between them, as spaCy's tokens have it: they cover the text but for one space behind each, and further white space is a token.

@@ -12,7 +12,7 @@ use crate::word::{Case, Words};
 use crate::{Document, Labels, sentence};
 
 /// Characters of one to four bytes, marks that are combined, line ends of two characters, a name over two lines.
-const TEXT: &str = "\u{1f912} No fièvre aiguë\r\nor Me\u{301}nie\u{300}re <disease> & \"more\".\nHeart\nfailure (HF): HF, HF\u{2013}x.";
+const TEXT: &str = "\u{1f912} No fièvre aiguë\r\nor Me\u{301}nie\u{300}re <disease> & \"more\".\nHeart\r\nfailure (HF): HF, HF\u{2013}x.";
 
 fn entities() -> Vec<Entity> {
     let kind = |code: Option<&str>, name: &str| SemanticType {
@@ -69,7 +69,7 @@ fn read(bytes: &[u8], format: &str, file: &std::path::Path) -> (Document, Labels
     (found.unwrap(), labels)
 }
 
-const FOUND: [&str; 5] = ["fièvre aiguë", "Me\u{301}nie\u{300}re", "Heart\nfailure", "HF", "HF"];
+const FOUND: [&str; 5] = ["fièvre aiguë", "Me\u{301}nie\u{300}re", "Heart\r\nfailure", "HF", "HF"];
 
 #[test]
 fn json_has_places_in_characters_and_in_bytes() {
@@ -114,6 +114,9 @@ fn the_form_of_spacy_is_read_back() {
         (&said["spans"]["engraft"], said["ents"][0]["kb_id"].as_str()),
         (&said["ents"], Some("mesh:D5334"))
     );
+    // What spaCy has no place for is beside it.
+    let known: serde_json::Value = serde_json::from_str(&json::line(&tagged, &entities)).unwrap();
+    assert_eq!(said["mentions"], known["mentions"]);
     let (document, labels) = read(
         line.as_bytes(),
         r#"{"annotated_json":{"layout":"spacy","phrases":"none"}}"#,
@@ -140,6 +143,14 @@ fn bioc_is_read_back_and_refuses_what_xml_cannot_hold() {
     let pieces: Vec<_> = document.entities.iter().map(|one| one.pieces[0].clone()).collect();
     assert_eq!(pieces, tagged.mentions.iter().map(|one| one.bytes.clone()).collect::<Vec<_>>());
     assert_eq!(document.entities[2].concepts, ["mesh:D6333", "x:1"]);
+    let place = tagged.mentions[2].bytes.clone();
+    for (key, value) in [
+        ("candidate_scores", "1".to_owned()),
+        ("byte_start", place.start.to_string()),
+        ("byte_end", place.end.to_string()),
+    ] {
+        assert!(xml.contains(&format!("<infon key=\"{key}\">{value}</infon>")), "{key}: {xml}");
+    }
     let refused = bioc::document(&self::tagged("a \u{1} b"), &entities).unwrap_err().to_string();
     assert_eq!(
         refused,
@@ -155,6 +166,15 @@ fn brat_is_read_back() {
     let file = folder.path().join("a.txt");
     write_whole(&file, tagged.text.as_bytes()).unwrap();
     write_whole(&folder.path().join("a.ann"), brat::annotations(&tagged, &entities).as_bytes()).unwrap();
+    let annotations = brat::annotations(&tagged, &entities);
+    let place = tagged.mentions[2].bytes.clone();
+    for attribute in [
+        "How T3 name".to_owned(),
+        "Score T3 1|1".to_owned(),
+        format!("Bytes T3 {}-{}", place.start, place.end),
+    ] {
+        assert!(annotations.lines().any(|line| line.ends_with(&format!("\t{attribute}"))), "{annotations}");
+    }
     let (document, labels) = read(TEXT.as_bytes(), r#"{"brat":{"concepts":"any"}}"#, &file);
     assert_eq!(document.text, tagged.text);
     let of = |one: &crate::Entity| {
@@ -193,8 +213,9 @@ fn tables_have_a_row_for_each_candidate() {
     for (row, (told, (entity, score))) in rows.iter().enumerate() {
         assert_eq!(texts("document").value(row), "note 1.txt");
         assert_eq!((texts("entity").value(row), texts("text").value(row)), (entity.key.as_str(), told.text));
-        let start = usize::try_from(numbers("start").value(row)).unwrap();
-        assert_eq!(start, told.characters.start);
+        let places = ["start", "end", "byte_start", "byte_end"].map(|name| numbers(name).value(row));
+        let expected = [told.characters.start, told.characters.end, told.bytes.start, told.bytes.end];
+        assert_eq!(places.map(|place| usize::try_from(place).unwrap()), expected);
         let scores = batch.column_by_name("score").unwrap().as_primitive::<Float32Type>().clone();
         assert_eq!(scores.value(row).to_bits(), score.to_bits());
         let negated = batch.column_by_name("negated").unwrap().as_boolean().value(row);
