@@ -8,18 +8,19 @@ import pyarrow.parquet as pq
 import torch
 from transformers import AutoModel
 
-NO_WORD = 65535
-
 
 class Maps:
     """Rows of `maps-NAME/`, by the line of their example in `benchmark-NAME/examples.jsonl`."""
 
     def __init__(self, folder, told):
         made = json.loads((folder / "made_with.json").read_text())
+        if "term" not in told["maps"]:
+            # Who attends by no terms has none behind a text either.
+            made["files"] = {name: of for name, of in made["files"].items() if not name.startswith("pmi/")}
         assert all(made[key] == told["made_with"][key] for key in ("settings", "files")), f"{folder} are not the maps that the model was trained with"
         rows = [row for file in sorted(folder.glob("train-*.parquet")) for row in pq.read_table(file).to_pylist()]
         assert all(row["chunk"] == 0 for row in rows), f"{folder}: an example has several rows"
-        self.kinds, self.rows = told["maps"], {row["document"]: row for row in rows}
+        self.kinds, self.rows = told["maps"], {row["document"]: row if "term" in told["maps"] else without_terms(row) for row in rows}
 
     def square(self, row, kind):
         """A map of a row, token by token."""
@@ -55,6 +56,11 @@ class Maps:
         return {"input_ids": ids, "token_type_ids": types, "real": count("real"), "valid": count("real") + count("auxiliary"), "maps": maps}
 
 
+def without_terms(row):
+    """A row without its auxiliary terms."""
+    return row | {"auxiliary": 0} | {name: row[name][: row["real"]] for name in ("input_ids", "token_type_ids", "words")}
+
+
 class Model(torch.nn.Module):
     """A BERT that classifies its pooler's output and attends by maps, equations 1 to 3."""
 
@@ -85,16 +91,16 @@ class Model(torch.nn.Module):
         scored, kept = both(real if self.told["auxiliary"] == "zero_pad" else valid), both(valid)
         padding = (1.0 - valid.float())[:, None, None] * torch.finfo(torch.float32).min
         begin = self.encoder.embeddings(input_ids=batch["input_ids"], token_type_ids=batch["token_type_ids"])
-        states, before = begin, None
+        states, carried = begin, None
         for number, layer in enumerate(self.encoder.encoder.layer):
             own = layer.attention.self
             query, key, value = (of(states).unflatten(-1, (self.heads, -1)).transpose(1, 2) for of in (own.query, own.key, own.value))
             scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1]) * scored
-            if before is not None:
-                scores = scores + before
+            if carried is not None:
+                scores = scores + carried
             mixed = self.told["alpha"] * self.merged(number, scores, batch["maps"]) + (1.0 - self.told["alpha"]) * scores
             shares = (mixed + padding).softmax(-1)
-            before = {"post_add": shares * kept, "pre_add": mixed * kept, "none": None}[self.told["skip"]]
+            carried = {"post_add": shares * kept, "pre_add": mixed * kept, "none": None}[self.told["skip"]]
             shares = torch.nn.functional.dropout(shares, self.attention_dropout, self.training)
             after = layer.attention.output((shares @ value).transpose(1, 2).flatten(2), states)
             after = layer.output(layer.intermediate(after), after)

@@ -25,10 +25,10 @@ class Model(torch.nn.Module):
     def layer(self, layer, states, padding):
         own = layer.attention.self
         by_head = lambda of: of.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
-        query, key, value, asked = (by_head(of) for of in (own.query(states), own.key(states), own.value(states), own.query(self.labels)))
+        query, key, value, label_queries = (by_head(of) for of in (own.query(states), own.key(states), own.value(states), own.query(self.labels)))
         scale = 1.0 / math.sqrt(query.shape[-1])
         scores = query @ key.transpose(-1, -2) * scale
-        first = torch.cat([scores[:, :, :1], asked @ key.transpose(-1, -2) * scale], 2).max(2, keepdim=True).values
+        first = torch.cat([scores[:, :, :1], label_queries @ key.transpose(-1, -2) * scale], 2).max(2, keepdim=True).values
         # What `[CLS]` says of itself stays as it is.
         first = torch.cat([scores[:, :, :1, :1], first[..., 1:]], 3)
         shares = (torch.cat([first, scores[:, :, 1:]], 2) + padding).softmax(-1)
@@ -43,7 +43,7 @@ class Model(torch.nn.Module):
             states = self.layer(layer, states, padding)
         return self.linear(self.dropout(self.encoder.pooler(states)))
 
-    def beside(self):
-        """What is added to the loss: each label's embedding is to be classified as itself (equations 9 and 10)."""
+    def label_loss(self):
+        """Each label's embedding is to be classified as itself (equations 9 and 10)."""
         said = self.linear(self.encoder.pooler(self.labels[:, None]))
         return self.weight * torch.nn.functional.cross_entropy(said, torch.arange(len(said)), reduction="sum")

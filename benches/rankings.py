@@ -1,11 +1,11 @@
-"""An encoder trained to rank and asked for folders of passages by plain PyTorch and transformers: the peer of `engraft run scores` on sets of queries.
+"""Ranking models trained and evaluated on passage retrieval by plain PyTorch and transformers: the peer of `engraft run scores` on sets of queries.
 
-    python benches/rankings.py OUT MODEL [BENCHMARK ...] [--wording entity_aspect] [--negatives 9] [--hard]
+    python benches/rankings.py OUT MODEL [BENCHMARK ...]
 
-OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` are read, and of `finetune-base-NAME-SEED/` the settings, the scale or the loss, the longest rows, how many queries were trained on, and
-engraft's own scores and model. What engraft does not write there, its wording of queries and its negatives, is to be said again.
+OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` are read, and of `finetune-base-NAME-SEED/` and `ledger.jsonl` the settings, how many queries were trained on, and
+engraft's own scores and model.
 
-First engraft's own model is asked by PyTorch: what the two find for the same weights. Then MODEL is trained here with the same rate, warm-up, epochs, batch and number of negatives. A bi-encoder (mean of
+First engraft's own model is asked by PyTorch: what the two find for the same weights. Then MODEL is trained here with the same rate, warm-up, epochs, batch, wording and number of negatives, drawn by the same rules. A bi-encoder (mean of
 tokens) as Sentence Transformers' MultipleNegativesRankingLoss does it: every passage of a batch is a negative of the queries that it does not answer. A cross-encoder (the pooler's output) by a softmax over a query's own passages,
 or each passage by itself. After it the last model is asked; with 0 epochs MODEL as it is.
 """
@@ -21,8 +21,10 @@ from pathlib import Path
 import torch
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
+import ledger
+
 WORDINGS = {
-    "entity_aspect": lambda query: f"{query['entity']} ; {query['aspect']}",
+    "aspect": lambda query: f"{query['entity']} ; {query['aspect']}",
     "plain": lambda query: f"{query['entity']} {query['aspect']}",
 }
 
@@ -80,7 +82,8 @@ class CrossEncoder:
     """A number for a query and a passage, read together."""
 
     def __init__(self, folder, most, dropout):
-        self.model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1, classifier_dropout=dropout)
+        self.model, loaded = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1, classifier_dropout=dropout, output_loading_info=True)
+        self.missing = sorted(loaded["missing_keys"])
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.most = most
 
@@ -116,7 +119,7 @@ def spans(shown):
 def scores(encoder, folder, wording, asked):
     """Recall at 1 and 5 and the mean reciprocal rank over the queries of `main` that `asked` names by their wording; all if it is empty."""
     queries = [query for query in lines(folder / "queries.jsonl") if query["part"] == "main"]
-    queries = [query for query in queries if not asked or WORDINGS["entity_aspect"](query) in asked]
+    queries = [query for query in queries if not asked or WORDINGS["aspect"](query) in asked]
     passages = {passage["passage"]: passage["text"] for passage in lines(folder / "passages.jsonl")}
     at_1 = at_5 = mrr = 0.0
     for query, said in zip(queries, encoder.asked(queries, passages, wording)):
@@ -129,20 +132,42 @@ def scores(encoder, folder, wording, asked):
     return {"recall_at_1": at_1 / count, "recall_at_5": at_5 / count, "mrr": mrr / count, "queries": count}
 
 
+class Negatives:
+    """Wrong passages for a query, as engraft draws them: hard ones among its candidates, others of documents that do not answer it, never the very text of an answer."""
+
+    def __init__(self, passages, count, hard):
+        self.passages, self.count, self.hard = passages, count, hard
+
+    def draw(self, query, positive, chance):
+        right = {self.passages[place]["text"] for place in query["relevant"]}
+        own = {self.passages[place]["document"] for place in query["relevant"]}
+        wrong = [place for place in query["candidates"] if self.hard and place not in query["relevant"] and self.passages[place]["text"] not in right]
+        drawn = chance.sample(wrong, min(self.count, len(wrong)))
+        others = (place for place in iter(lambda: chance.randrange(len(self.passages)), None))
+        while len(drawn) < self.count:
+            place = next(others)
+            of = self.passages[place]
+            if of["part"] == query["part"] and of["document"] not in own and of["text"] != self.passages[positive]["text"] and place not in drawn:
+                drawn.append(place)
+        return drawn
+
+
 def trained(encoder, folder, args, ours, wording):
     """Trains the encoder on as many queries of a folder as engraft was."""
-    seed, settings = ours["seed"], ours["settings"]
+    seed, settings, fields = ours["seed"], ours["settings"], args.fields
     queries = [query for query in lines(folder / "queries.jsonl") if query["part"] == "main"]
     chance = random.Random(seed)
     if len(queries) > ours["train"]:
         queries = chance.sample(queries, ours["train"])
     passages = lines(folder / "passages.jsonl")
     texts = [passage["text"] for passage in passages]
+    negatives = Negatives(passages, fields["finetune.ranking.negatives"], fields["finetune.ranking.negatives_from"] == "candidates")
     torch.manual_seed(seed)
     model = encoder.model
     decayed = [p for name, p in model.named_parameters() if not name.endswith("bias") and "LayerNorm" not in name]
     other = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
-    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": other, "weight_decay": 0.0}], lr=settings["learning_rate"], fused=True)
+    decay = fields["finetune.adamw.weight_decay"]
+    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": decay}, {"params": other, "weight_decay": 0.0}], lr=settings["learning_rate"], fused=True)
     steps = settings["epochs"] * math.ceil(len(queries) / settings["batch"])
     warm = math.floor(settings["warmup"] * steps)
     rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: (step + 1) / warm if step < warm else (steps - step) / max(1, steps + 1 - warm))
@@ -150,12 +175,10 @@ def trained(encoder, folder, args, ours, wording):
         model.train()
         chance.shuffle(queries)
         for start in range(0, len(queries), settings["batch"]):
-            some = queries[start : start + settings["batch"]]
-            shown = []
+            some, shown = queries[start : start + settings["batch"]], []
             for query in some:
-                wrong = [place for place in query["candidates"] if place not in query["relevant"]] if args.hard else range(len(texts))
-                wrong = chance.sample(wrong, min(args.negatives, len(wrong)))
-                shown.append([chance.choice(query["relevant"]), *(place for place in wrong if place not in query["relevant"])])
+                positive = chance.choice(query["relevant"])
+                shown.append([positive, *negatives.draw(query, positive, chance)])
             encoder.loss(some, shown, texts, args, wording).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
@@ -168,13 +191,9 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument("benchmarks", nargs="*")
-    parser.add_argument("--wording", choices=sorted(WORDINGS), default="entity_aspect", help="finetune.ranking.wording")
-    parser.add_argument("--negatives", type=int, default=9, help="finetune.ranking.negatives")
-    parser.add_argument("--hard", action="store_true", help='finetune.ranking.negatives_from = "candidates"')
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    wording = WORDINGS[args.wording]
     names = args.benchmarks or sorted(path.name[len("benchmark-") :] for path in args.out.glob("benchmark-*") if (path / "test").is_dir())
     print("| benchmark, seed | by | recall_at_1 | recall_at_5 | mrr | queries | seconds |\n|---|---|--:|--:|--:|--:|--:|")
     for name in names:
@@ -182,6 +201,11 @@ def main():
         assert places, f"{args.out}: no finetune-base-{name}-SEED; run `engraft run scores` first"
         for path in places:
             ours, own = json.loads(path.read_text()), path.parent / "model"
+            args.fields = ledger.settings(args.out, path.parent.name)
+            ledger.starts_from_checkpoint(args.fields, path.parent.name)
+            said = args.fields["finetune.ranking.wording"]
+            assert said in WORDINGS, f"{path.parent.name}: no wording {said} here"
+            wording = WORDINGS[said]
             of = json.loads((own / "outputs.json").read_text())["outputs"]
             output = of["tasks"][0]["output"]
             most = json.loads((own / "task.json").read_text())["max_tokens"]
@@ -195,7 +219,9 @@ def main():
             test, rows = ours["test"], [("engraft", {**ours["test"]["others"], "recall_at_1": ours["test"]["value"], "queries": ours["test"]["samples"]}, "")]
             assert test["metric"] == "recall_at_1", f"{path}: measured by {test['metric']}"
             began = time.perf_counter()
-            same = scores(make(own), args.out / f"benchmark-{name}/test", wording, asked)
+            theirs = make(own)
+            assert not getattr(theirs, "missing", None), f"{own} lacks {theirs.missing}"
+            same = scores(theirs, args.out / f"benchmark-{name}/test", wording, asked)
             rows.append(("PyTorch, engraft's weights", same, f"{time.perf_counter() - began:.0f}"))
             began, encoder = time.perf_counter(), make(args.model)
             if ours["settings"]["epochs"]:

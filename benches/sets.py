@@ -3,10 +3,10 @@
     python benches/sets.py OUT MODEL [BENCHMARK ...] [--rows base labels base-10pct]
 
 OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` are read, and of `finetune-ROW-NAME-SEED/scores.json` (ROW is `base` unless --rows names others) the
-settings, the pooling and engraft's own scores, so that both sides have the same seeds, rate, warm-up, epochs, batch, longest rows and dropout. A row with label embeddings, or
+settings (and of `ledger.jsonl`), the pooling and engraft's own scores, so that both sides have the same seeds, rate, warm-up, epochs, batch, weight decay, longest rows, dropout and patience. Rows start from a checkpoint as it is, which MODEL has to be. A row with label embeddings, or
 with maps of KAM-BERT, is trained with those here, too (benches/labels.py: the paper's way, from a random beginning; benches/knowledge.py: the maps of engraft's stage). What is done is what most
 scripts do: AdamW, linear warm-up and decay, rows padded to the longest of their batch, a look at `dev` after every epoch, an end
-after --patience looks without a better one, the best model's scores on `test`, by the benchmark's own measure.
+after as many looks without a better one as engraft has patience for, the best model's scores on `test`, by the benchmark's own measure.
 
 Where engraft was told to train on or look at no more than some examples (finetune.max_examples), as many are drawn here for `train` and `dev`; the examples of `test` are the very same.
 
@@ -27,6 +27,7 @@ from transformers import AutoModel, AutoTokenizer
 
 import knowledge
 import labels
+import ledger
 import spans
 
 
@@ -204,8 +205,29 @@ def parts(rows, ours, out):
     return of | {"test": [row for row in rows if row["part"] == "test" and row["id"] in tested]}
 
 
+def model_of(folder, out, args, index, fields):
+    """The model that a row is of, its maps if it has some, and how spans are told if it finds some."""
+    outputs = json.loads((out / "model" / "outputs.json").read_text())["outputs"]
+    pooling, by_label, by_maps = outputs["pooling"], outputs.get("labels"), outputs.get("knowledge")
+    task = json.loads((out / "model" / "task.json").read_text())
+    args.tokens, told, dropout = task["max_tokens"], task["tasks"][0].get("spans"), fields["finetune.dropout"]
+    width = 2 if told else max(1, len(index["classes"]))
+    assert told or index["kind"] == "tags" or pooling in ("learned_pooler", "mean"), f"{out}: no pooling {pooling} here"
+    if by_label:
+        begin = fields["attention.labels.begin"]
+        assert index["kind"] == "one_class" and (by_label["mode"], begin, pooling) == ("paper", "random", "learned_pooler"), f"{out}: of label embeddings the paper's alone, from a random beginning, are trained here, for one class"
+        return labels.Model(args.model, width, dropout, by_label["lambda"]), None, None
+    if by_maps:
+        assert index["kind"] in ("one_class", "score", "any_classes") and pooling == "learned_pooler", f"{out}: with maps, classes and scores are trained here, by the pooler's output"
+        maps = knowledge.Maps(folder.with_name(folder.name.replace("benchmark-", "maps-", 1)), task["knowledge"])
+        return knowledge.Model(args.model, width, dropout, by_maps), maps, None
+    return Model(args.model, width, "tokens" if told or index["kind"] == "tags" else pooling, dropout), None, told
+
+
 def run(folder, args, ours, out):
     seed, settings = ours["seed"], ours["settings"]
+    fields = ledger.settings(args.out, out.name)
+    ledger.starts_from_checkpoint(fields, out.name)
     index = json.loads((folder / "index.json").read_text())
     rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
     rows = [row | {"line": line} for line, row in enumerate(rows)]
@@ -213,22 +235,7 @@ def run(folder, args, ours, out):
     torch.manual_seed(seed)
     chance = random.Random(seed)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
-    outputs = json.loads((out / "model" / "outputs.json").read_text())["outputs"]
-    pooling, by_label = outputs["pooling"], outputs.get("labels")
-    task = json.loads((out / "model" / "task.json").read_text())
-    args.tokens, told = task["max_tokens"], task["tasks"][0].get("spans")
-    assert told or index["kind"] == "tags" or pooling in ("learned_pooler", "mean"), f"no pooling {pooling} here"
-    width = 2 if told else max(1, len(index["classes"]))
-    maps, by_maps = None, outputs.get("knowledge")
-    if by_label:
-        assert index["kind"] == "one_class" and by_label["mode"] == "paper" and pooling == "learned_pooler", f"{out}: of label embeddings the paper's alone are trained here, for one class"
-        model = labels.Model(args.model, width, settings["dropout"], by_label["lambda"])
-    elif by_maps:
-        assert index["kind"] in ("one_class", "score", "any_classes") and pooling == "learned_pooler", f"{out}: with maps, classes and scores are trained here, by the pooler's output"
-        maps = knowledge.Maps(folder.with_name(folder.name.replace("benchmark-", "maps-", 1)), task["knowledge"])
-        model = knowledge.Model(args.model, width, settings["dropout"], by_maps)
-    else:
-        model = Model(args.model, width, "tokens" if told or index["kind"] == "tags" else pooling, settings["dropout"])
+    model, maps, told = model_of(folder, out, args, index, fields)
     features = {row["id"]: spans.windows(tokenizer, row, args.tokens, told) for of_part in of.values() for row in of_part} if told else {}
     if told:
         has = lambda row: any(window["ends"] != (0, 0) for window in features[row["id"]])
@@ -236,10 +243,11 @@ def run(folder, args, ours, out):
     score_of = lambda part: spans.answers(model, of[part], features, told, index["measure"]) if told else answers(model, tokenizer, index, of[part], args.tokens, maps)
     decayed = [p for name, p in model.named_parameters() if not name.endswith("bias") and "LayerNorm" not in name]
     other = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
-    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": other, "weight_decay": 0.0}], lr=settings["learning_rate"], fused=True)
+    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": fields["finetune.adamw.weight_decay"]}, {"params": other, "weight_decay": 0.0}], lr=settings["learning_rate"], fused=True)
     steps = settings["epochs"] * math.ceil(len(of["train"]) / settings["batch"])
     warm = math.floor(settings["warmup"] * steps)
     rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: (step + 1) / warm if step < warm else (steps - step) / max(1, steps + 1 - warm))
+    patience = fields.get("finetune.patience.evaluations", math.inf)
     best, kept, worse, began = -2.0, None, 0, time.perf_counter()
     for _ in range(settings["epochs"]):
         model.train()
@@ -247,10 +255,10 @@ def run(folder, args, ours, out):
         for start in range(0, len(of["train"]), settings["batch"]):
             some = of["train"][start : start + settings["batch"]]
             if told:
-                lost = spans.loss(model, [window for row in some for window in spans.drawn(features[row["id"]], chance, args.negatives)])
+                lost = spans.loss(model, [window for row in some for window in spans.drawn(features[row["id"]], chance, fields["finetune.spans.negatives"])])
             else:
                 batch, firsts = encoded(tokenizer, some, args.tokens, maps)
-                lost = loss_of(index["kind"], model(batch), some, firsts) + (model.beside() if by_label else 0.0)
+                lost = loss_of(index["kind"], model(batch), some, firsts) + (model.label_loss() if isinstance(model, labels.Model) else 0.0)
             lost.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
@@ -261,7 +269,7 @@ def run(folder, args, ours, out):
             best, kept, worse = score, copy.deepcopy(model.state_dict()), 0
         else:
             worse += 1
-            if worse == args.patience:
+            if worse == patience:
                 break
     model.load_state_dict(kept)
     return score_of("test"), time.perf_counter() - began
@@ -283,8 +291,6 @@ def main():
     parser.add_argument("model", type=Path)
     parser.add_argument("benchmarks", nargs="*")
     parser.add_argument("--rows", nargs="+", default=["base"], help="rows of engraft's table, as their stages call them")
-    parser.add_argument("--patience", type=int, default=10, help="finetune.patience.evaluations")
-    parser.add_argument("--negatives", type=int, default=2, help="finetune.spans.negatives")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

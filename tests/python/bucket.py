@@ -24,4 +24,7 @@ for _ in range(3):
     same(next(near), next(far))
 again = engraft.Stream(url, cache=cache, **how)
 again.load_state_dict(near.state_dict())
+back = engraft.Stream(folder, **how)
+back.load_state_dict(far.state_dict())
 same(next(near), next(again))
+same(next(far), next(back))

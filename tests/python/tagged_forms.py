@@ -18,7 +18,7 @@ assert sum(len(line["mentions"]) for line in lines) > 3
 
 vocabulary = spacy.blank("en").vocab
 written = [json.loads(line) for line in (folder / "m.spacy").read_text(encoding="utf-8").splitlines()]
-assert [of["mentions"] for of in written] == [line["mentions"] for line in lines]
+assert [{key: of[key] for key in line} for of, line in zip(written, lines, strict=True)] == lines
 for of, line in zip(written, lines):
     doc = Doc(vocabulary).from_json(of, validate=True)
     assert doc.text == line["text"]
@@ -34,11 +34,11 @@ for document, line in zip(documents, lines):
     found = []
     for of in passage.annotations:
         start, known = of.total_span.offset, of.infons
-        assert (of.text, passage.text[start : of.total_span.end]) == (of.text, of.text)
+        assert passage.text[start : of.total_span.end] == of.text
         keys, scores = ([known[own], *filter(None, known.get(others, "").split("|"))] for own, others in (("identifier", "candidates"), ("score", "candidate_scores")))
-        found.append({"start": start, "byte_start": int(known["byte_start"]), "byte_end": int(known["byte_end"]), "name": known["name"], "how": known["how"]}
-                     | {"candidates": list(zip(keys, map(float, scores))), "modifiers": known.get("modifiers", "").split()})
-    expected = [{key: of[key] for key in ("start", "byte_start", "byte_end", "name", "how", "modifiers")} | {"candidates": [(c["entity"], c["score"]) for c in of["candidates"]]} for of in line["mentions"]]
+        found.append({"start": start, "end": of.total_span.end, "text": of.text, "type": known["type"], "byte_start": int(known["byte_start"]), "byte_end": int(known["byte_end"]), "name": known["name"], "how": known["how"]}
+                     | {"candidates": list(zip(keys, map(float, scores))), "modifiers": [*filter(None, known.get("modifiers", "").split("|"))]})
+    expected = [{key: of[key] for key in ("start", "end", "text", "byte_start", "byte_end", "name", "how", "modifiers")} | {"type": of["types"][0]["name"], "candidates": [(c["entity"], c["score"]) for c in of["candidates"]]} for of in line["mentions"]]
     assert found == expected, (found, expected)
 
 for line in lines:
@@ -56,8 +56,8 @@ for line in lines:
         own = [row for row in rows if len(row) > 1 and f" T{number} " in f"{row[1]} "]
         references = [row[1].split()[2] for row in own if row[0].startswith("N")]
         assert references == [of["entity"], *(c["entity"] for c in of["candidates"][1:])]
-        attributes = dict(row[1].replace(f" T{number}", "").partition(" ")[::2] for row in own if row[0].startswith("A"))
-        assert attributes.pop("Bytes") == f"{of['byte_start']}-{of['byte_end']}"
-        assert [float(score) for score in attributes.pop("Score").split("|")] == [c["score"] for c in of["candidates"]]
-        assert attributes.pop("How") == of["how"] and [name.lower() for name in attributes] == of["modifiers"], attributes
+        (match,) = [dict(pair.split("=") for pair in row[2].split()) for row in own if row[1] == f"Match T{number}"]
+        assert match["bytes"] == f"{of['byte_start']}-{of['byte_end']}" and match["how"] == of["how"]
+        assert [float(score) for score in match["score"].split("|")] == [c["score"] for c in of["candidates"]]
+        assert [row[1].split()[0].lower() for row in own if row[0].startswith("A")] == of["modifiers"], own
 print(len(lines), "texts")

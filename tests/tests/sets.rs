@@ -337,8 +337,10 @@ fn processes_share_trials_finetunings_and_recipes_in_one_folder() {
     let sets = ["run", "benchmark-tags", "benchmark-kinds", "benchmark-alike", "encoder"];
     engraft(&sets, folder, "shared").ok();
     let killed = scores("shared").kill_at("trial-base-kinds-1-1:working:2").start();
+    let killed = killed.once_it_says("trial-base-kinds-1-1: started");
     let others: Vec<_> = (0..2).map(|_| scores("shared").start()).collect();
     let killed = killed.wait();
+    assert_eq!(killed.code(), None, "{}", killed.text());
     for other in others {
         let ran = other.wait();
         assert_eq!(ran.code(), Some(0), "{}", ran.text());
@@ -351,7 +353,7 @@ fn processes_share_trials_finetunings_and_recipes_in_one_folder() {
     }
     let all = stages.len();
     stages.dedup();
-    assert_eq!(stages.len(), all, "no stage was made twice (killed: {:?})", killed.code());
+    assert_eq!(stages.len(), all, "no stage was made twice");
     assert_same(&artifacts(&folder.join("whole")), &artifacts(&folder.join("shared")), "three processes");
 }
 

@@ -186,13 +186,18 @@ fn a_kill_at_any_point_leaves_nothing_half_there_in_a_bucket() {
         is_whole(lines, point);
         fs::remove_dir_all(folder.path().join("1")).unwrap();
     }
-    for point in ["triples:pulling", "triples:pulled", "triples:moved"] {
+    Engraft::small(&["run", "triples"], &folder.path().join("alone")).ok();
+    let triples = |out: &str| below(&folder.path().join(out).join("triples"));
+    for point in ["triples:pulling", "triples:pulled", "triples:moved", "triples:torn-ledger"] {
         let killed = run("2").kill_at(point).output();
         assert_eq!(killed.code(), None, "{point} was not hit: {}", killed.text());
+        let ran = run("2").output();
+        assert!(ran.code() == Some(0) && !ran.text().contains("started"), "{point}: {}", ran.text());
+        assert_same(&triples("alone"), &triples("2"), point);
+        assert!(!folder.path().join("2/.work").exists(), "{point} left a work folder");
+        is_whole(2, point);
+        fs::remove_dir_all(folder.path().join("2")).unwrap();
     }
-    let ran = run("2").output();
-    assert!(ran.code() == Some(0) && !ran.text().contains("started"), "{}", ran.text());
-    is_whole(2, "at the end");
 }
 
 #[test]

@@ -9,14 +9,14 @@ use super::{Tagged, Told};
 use crate::ner::context::Modifier;
 
 /// The contents of the file `.ann`: for each mention its kind, its place in characters and what stands there (`T`), the entities that it may name
-/// as references (`N`, those that hold the most likely first) and their keys in a note (`#`), and attributes (`A`): `How` it was found, the `Score` of each reference
-/// (`|` between), its `Bytes`, and one for each thing that its sentence says of it.
+/// as references (`N`, those that hold the most likely first) and their keys in a note (`#`), and an attribute (`A`) for each thing that its sentence says of it. A
+/// second note, `Match`, says how the mention was found, the score of each reference, `|` between, and its place in bytes.
 /// Where a line of the text ends in a mention, it has two pieces, as brat wants it.
 #[must_use]
 pub fn annotations(document: &Tagged, entities: &[Entity]) -> String {
     let mut out = String::new();
-    let (mut references, mut attributes) = (0, 0);
-    for told in document.told(entities) {
+    let (mut references, mut notes, mut attributes) = (0, 0, 0);
+    for told in document.told(entities).filter(|told| !told.candidates.is_empty()) {
         let number = told.number + 1;
         let pieces: Vec<String> =
             pieces(&told).iter().map(|piece| format!("{} {}", piece.start, piece.end)).collect();
@@ -30,18 +30,16 @@ pub fn annotations(document: &Tagged, entities: &[Entity]) -> String {
             let _ = writeln!(out, "N{references}\tReference T{number} {key}\t{name}");
         }
         let keys: Vec<String> = told.candidates.iter().map(|(entity, _)| spelt(&entity.key)).collect();
-        let _ = writeln!(out, "#{number}\tAnnotatorNotes T{number}\t{}", keys.join(" "));
         let scores: Vec<String> = told.candidates.iter().map(|(_, score)| score.to_string()).collect();
-        let known = [
-            ("How", told.how.name().to_owned()),
-            ("Score", scores.join("|")),
-            ("Bytes", format!("{}-{}", told.bytes.start, told.bytes.end)),
-        ];
-        let said = told.modifiers.iter().map(|modifier| (attribute(modifier), String::new()));
-        for (name, value) in known.into_iter().chain(said) {
+        let (how, bytes) = (told.how.name(), &told.bytes);
+        let found = format!("how={how} score={} bytes={}-{}", scores.join("|"), bytes.start, bytes.end);
+        for (kind, text) in [("AnnotatorNotes", keys.join(" ")), ("Match", found)] {
+            notes += 1;
+            let _ = writeln!(out, "#{notes}\t{kind} T{number}\t{text}");
+        }
+        for modifier in told.modifiers.iter() {
             attributes += 1;
-            let line = format!("A{attributes}\t{name} T{number} {value}");
-            let _ = writeln!(out, "{}", line.trim_end());
+            let _ = writeln!(out, "A{attributes}\t{} T{number}", attribute(modifier));
         }
     }
     out

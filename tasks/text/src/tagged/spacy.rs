@@ -14,7 +14,7 @@ use crate::word::{Case, Words};
 const SPANS: &str = "engraft";
 
 /// The document, without a line end: its text, sentences, words and entities, each with its kind as `label` and its key as `kb_id`, as `ents` and as the spans
-/// `engraft`; and as `mentions`, which spaCy passes over, all that is known of each, as [`super::json`] writes it.
+/// `engraft`; and as `mentions`, which spaCy passes over, all that is known of each, as [`super::json`] writes it, with the document's `id`, and `file` where there are several.
 #[must_use]
 pub fn line(document: &Tagged, entities: &[Entity]) -> String {
     let characters = Characters::new(&document.text);
@@ -47,10 +47,14 @@ pub fn line(document: &Tagged, entities: &[Entity]) -> String {
         }
         sents.extend(sentence.map(|(start, end)| object!({"start": at(start), "end": at(end)})));
     }
-    object!({
-        "text": document.text, "ents": ents, "spans": {SPANS: ents}, "sents": sents, "tokens": tokens, "mentions": mentions
-    })
-    .to_string()
+    let mut doc = object!({
+        "id": document.id, "text": document.text, "ents": ents, "spans": {SPANS: ents}, "sents": sents, "tokens": tokens,
+        "mentions": mentions
+    });
+    if let Some(file) = &document.file {
+        doc["file"] = file.as_str().into();
+    }
+    doc.to_string()
 }
 
 /// The words with what is between them, as spaCy's tokens have it: they cover the text but for one space behind each, and further white space is a token.
