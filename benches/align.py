@@ -12,6 +12,7 @@ import random
 import time
 from pathlib import Path
 
+import ledger
 import torch
 from link import answers_of, linked, names_of, vectors
 from pytorch_metric_learning import losses, miners
@@ -76,8 +77,7 @@ def main():
     tokenizer = AutoTokenizer.from_pretrained(given.model)
     pairs = pairs_of(names, tokenizer)
     scores = json.loads((given.out / "link/link.json").read_text())["sets"]
-    ledger = [json.loads(line) for line in (given.out / "ledger.jsonl").open()]
-    ours = [line for line in ledger if line.get("stage") == "align"][-1]
+    ours = ledger.made(given.out, "align")
     counted = ours["facts"]["names"]["pairs"]
     print(f"{len(pairs):,} pairs, engraft {counted:,}; {given.steps} steps of {given.batch}, engraft {ours['facts']['training']['steps']}.\n")
     print("| set | seed | accuracy@1 | @5 | PyTorch @1 | @5 |\n|---|--:|--:|--:|--:|--:|")

@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pyarrow.parquet as pq
 import torch
-from transformers import AutoModel
+
+from classifier import OwnAttention
 
 
 class Maps:
@@ -61,23 +62,16 @@ def without_terms(row):
     return row | {"auxiliary": 0} | {name: row[name][: row["real"]] for name in ("input_ids", "token_type_ids", "words")}
 
 
-class Model(torch.nn.Module):
+class Model(OwnAttention):
     """A BERT that classifies its pooler's output and attends by maps, equations 1 to 3."""
 
     def __init__(self, folder, width, dropout, told):
-        super().__init__()
-        self.encoder = AutoModel.from_pretrained(folder)
-        config = self.encoder.config
-        assert config.model_type == "bert", f"{folder}: maps are tried with BERT, not with {config.model_type}"
-        self.told, self.heads, self.attention_dropout = told, config.num_attention_heads, config.attention_probs_dropout_prob
-        self.dropout = torch.nn.Dropout(dropout)
-        self.linear = torch.nn.Linear(config.hidden_size, width)
-        convolution = lambda: torch.nn.Conv2d(self.heads + told["maps"], self.heads, 3, padding=1)
-        by_convolution = told["merge"] == "convolution"
-        self.convolutions = torch.nn.ModuleList(convolution() for _ in self.encoder.encoder.layer if by_convolution)
-        for of in (self.linear, *self.convolutions):
-            torch.nn.init.normal_(of.weight, std=config.initializer_range)
-            torch.nn.init.zeros_(of.bias)
+        super().__init__(folder, width, dropout)
+        self.told = told
+        layers = self.encoder.encoder.layer if told["merge"] == "convolution" else []
+        self.convolutions = torch.nn.ModuleList(torch.nn.Conv2d(self.heads + told["maps"], self.heads, 3, padding=1) for _ in layers)
+        for convolution in self.convolutions:
+            self.begin(convolution)
 
     def merged(self, number, scores, maps):
         if self.told["merge"] == "mean":

@@ -3,24 +3,18 @@
 import math
 
 import torch
-from transformers import AutoModel
+
+from classifier import OwnAttention
 
 
-class Model(torch.nn.Module):
+class Model(OwnAttention):
     """A BERT that classifies its pooler's output; labels attend in every layer, as Wang et al. (2020) write it, equations 6 to 10."""
 
     def __init__(self, folder, width, dropout, weight):
-        super().__init__()
-        self.encoder = AutoModel.from_pretrained(folder)
-        config = self.encoder.config
-        assert config.model_type == "bert", f"{folder}: label embeddings are tried with BERT, not with {config.model_type}"
-        self.heads, self.attention_dropout, self.weight = config.num_attention_heads, config.attention_probs_dropout_prob, weight
-        self.dropout = torch.nn.Dropout(dropout)
-        self.linear = torch.nn.Linear(config.hidden_size, width)
-        self.labels = torch.nn.Parameter(torch.empty(width, config.hidden_size))
-        torch.nn.init.normal_(self.linear.weight, std=config.initializer_range)
-        torch.nn.init.zeros_(self.linear.bias)
-        torch.nn.init.normal_(self.labels, std=config.initializer_range)
+        super().__init__(folder, width, dropout)
+        self.weight = weight
+        self.labels = torch.nn.Parameter(torch.empty(width, self.encoder.config.hidden_size))
+        torch.nn.init.normal_(self.labels, std=self.encoder.config.initializer_range)
 
     def layer(self, layer, states, padding):
         own = layer.attention.self

@@ -10,6 +10,7 @@ import json
 import time
 from pathlib import Path
 
+import ledger
 import numpy as np
 import pyarrow.parquet as pq
 import torch
@@ -86,8 +87,7 @@ def main():
     start = time.perf_counter()
     right, same = linked(names, entities, answers, lambda texts: vectors(texts, tokenizer, model, given))
     seconds = time.perf_counter() - start
-    ledger = [json.loads(line) for line in (given.out / "ledger.jsonl").open()]
-    ours = [line for line in ledger if line.get("stage") == "link"][-1]
+    ours = ledger.made(given.out, "link")
     scores = json.loads((given.out / "link/link.json").read_text())["sets"]
     print(f"{len(names):,} names, {len(answers):,} mentions; the nearest entity is the same of {same:,}.\n")
     print("| set | accuracy@1 | PyTorch | accuracy@5 | PyTorch |\n|---|--:|--:|--:|--:|")

@@ -201,8 +201,7 @@ def main():
         assert places, f"{args.out}: no finetune-base-{name}-SEED; run `engraft run scores` first"
         for path in places:
             ours, own = json.loads(path.read_text()), path.parent / "model"
-            args.fields = ledger.settings(args.out, path.parent.name)
-            ledger.starts_from_checkpoint(args.fields, path.parent.name)
+            args.fields = ledger.from_checkpoint(args.out, path.parent.name)
             said = args.fields["finetune.ranking.wording"]
             assert said in WORDINGS, f"{path.parent.name}: no wording {said} here"
             wording = WORDINGS[said]
@@ -213,7 +212,7 @@ def main():
                 assert of["pooling"] == "mean", f"{own}: no bi-encoder of mean-pooled tokens"
                 args.scale, make = output["scale"], lambda folder: Encoder(folder, most)
             else:
-                assert output["kind"] == "rank" and of["pooling"] == "learned_pooler" and "gates" not in of, f"{own}: no plain cross-encoder of the pooler's output"
+                assert output["kind"] == "rank" and of["pooling"] == "learned_pooler", f"{own}: no plain cross-encoder of the pooler's output"
                 args.loss, make = output["loss"], lambda folder: CrossEncoder(folder, most, of["dropout"])
             asked = {line["id"] for line in lines(path.parent / "test.jsonl")}
             test, rows = ours["test"], [("engraft", {**ours["test"]["others"], "recall_at_1": ours["test"]["value"], "queries": ours["test"]["samples"]}, "")]

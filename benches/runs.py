@@ -7,6 +7,8 @@ import sys
 import tempfile
 import time
 
+import ledger
+
 
 def timed(*command, stdin=None, stdout=None):
     """Processor seconds, peak MiB and seconds of a program that succeeds; if it does not, what it says is shown, but for what goes to `stdout`."""
@@ -38,8 +40,7 @@ class Runs:
 
     def facts(self, out, stage):
         """What the last run of a stage has recorded."""
-        lines = (self.work / out / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
-        return [line for line in map(json.loads, lines) if line["stage"] == stage][-1]["facts"]
+        return ledger.made(self.work / out, stage)["facts"]
 
     def parts(self, stage, out, *options):
         """The stages of the parts of a stage."""

@@ -23,24 +23,20 @@ import time
 from pathlib import Path
 
 import torch
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoTokenizer
 
+import classifier
 import knowledge
 import labels
 import ledger
 import spans
 
 
-class Model(torch.nn.Module):
+class Model(classifier.Classifier):
     """An encoder with one linear layer over its pooler's output, the mean of its tokens, or each of them."""
 
     def __init__(self, folder, width, of, dropout):
-        super().__init__()
-        self.encoder = AutoModel.from_pretrained(folder)
-        self.dropout = torch.nn.Dropout(dropout)
-        self.linear = torch.nn.Linear(self.encoder.config.hidden_size, width)
-        torch.nn.init.normal_(self.linear.weight, std=self.encoder.config.initializer_range)
-        torch.nn.init.zeros_(self.linear.bias)
+        super().__init__(folder, width, dropout)
         self.of = of
 
     def forward(self, batch):
@@ -226,8 +222,7 @@ def model_of(folder, out, args, index, fields):
 
 def run(folder, args, ours, out):
     seed, settings = ours["seed"], ours["settings"]
-    fields = ledger.settings(args.out, out.name)
-    ledger.starts_from_checkpoint(fields, out.name)
+    fields = ledger.from_checkpoint(args.out, out.name)
     index = json.loads((folder / "index.json").read_text())
     rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
     rows = [row | {"line": line} for line, row in enumerate(rows)]

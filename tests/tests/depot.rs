@@ -1,15 +1,15 @@
 //! Artifacts shared by several machines: a folder, buckets, a web server to read from; races, kills, damage.
 
 mod buckets;
+mod launchers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use base::whole::write_whole;
 use engraft_tests::server::{Manner, Server};
-use engraft_tests::{Engraft, artifacts, assert_same, binary};
+use engraft_tests::{Engraft, artifacts, assert_same};
 use serde_json::Value;
 
 /// `engraft VERB` with a small world and a depot.
@@ -246,23 +246,6 @@ fn a_kill_while_artifacts_are_pushed_or_pulled_leaves_nothing_half_there() {
         assert!(!two.join(".work").exists(), "{point} left a work folder");
         fs::remove_dir_all(&two).unwrap();
     }
-}
-
-#[test]
-fn slurm_and_kubernetes_come_to_what_one_machine_makes_though_a_worker_is_killed() {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/launchers.sh");
-    let mut bash = Command::new("bash");
-    let ran =
-        bash.arg(script).args(["slurm", "kubernetes"]).env("ENGRAFT_BIN", binary()).env_remove("WORLD_SIZE");
-    let ran = ran.output().unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert_eq!(said, "slurm: identical\nkubernetes: identical\n", "{}", String::from_utf8_lossy(&ran.stderr));
-}
-
-#[test]
-fn the_template_of_kubernetes_is_an_indexed_job() {
-    let template = Path::new(env!("CARGO_MANIFEST_DIR")).join("../launchers/kubernetes.yaml");
-    engraft_tests::python::python("kubernetes.py", &template);
 }
 
 /// Eight machines make the same thing at once; `lines` are those that the depot has.

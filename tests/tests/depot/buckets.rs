@@ -43,6 +43,14 @@ fn depot_at(url: &str, variables: &Variables, cache: &Path) -> Depot {
     Depot::new(Store::new(options), Location::parse(url).unwrap())
 }
 
+/// A server of others' making with an empty bucket, and what names it; nothing where there is none, which is said.
+fn bucket() -> Option<(S3, Variables)> {
+    let s3 = S3::of_environment().unwrap()?;
+    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
+    let variables = s3_at(&s3.url());
+    Some((s3, variables))
+}
+
 #[test]
 fn a_bucket_that_ignores_conditions_is_found_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
@@ -70,10 +78,8 @@ fn eight_processes_that_race_in_a_bucket_leave_one_line_and_the_same_artifact() 
 
 #[test]
 fn an_s3_server_of_others_holds_a_depot() {
-    let Some(s3) = S3::of_environment().unwrap() else { return };
-    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
+    let Some((_s3, variables)) = bucket() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let variables = s3_at(&s3.url());
     let place = depot_at("s3://bucket/a/depot", &variables, folder.path());
     // One object in parts, one in a single request, one by condition.
     let large = numbers(20 << 20, 3);
@@ -154,10 +160,8 @@ fn google_and_azure_create_an_object_once_take_others_again_list_and_remove_them
 
 #[test]
 fn a_kill_at_any_point_leaves_nothing_half_there_in_a_bucket() {
-    let Some(s3) = S3::of_environment().unwrap() else { return };
-    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
+    let Some((_s3, variables)) = bucket() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let variables = s3_at(&s3.url());
     let place = depot_at("s3://bucket/depot", &variables, folder.path());
     let run =
         |out: &str| with(at(&["run", "triples"], &folder.path().join(out), "s3://bucket/depot"), &variables);
@@ -202,11 +206,9 @@ fn a_kill_at_any_point_leaves_nothing_half_there_in_a_bucket() {
 
 #[test]
 fn a_kill_between_the_parts_of_a_large_file_leaves_nothing_to_be_seen_in_a_bucket() {
-    let Some(s3) = S3::of_environment().unwrap() else { return };
-    assert!(s3.put("/bucket", &[]).unwrap().contains("200"));
+    let Some((_s3, variables)) = bucket() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("1"), folder.path().join("2"));
-    let variables = s3_at(&s3.url());
     let large = |verb: &str, out: &Path| {
         let run = at(&[verb, "world"], out, "s3://bucket/depot").set("world.scale=5").arg("--jobs").arg("1");
         with(run, &variables)
