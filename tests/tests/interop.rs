@@ -8,26 +8,31 @@ use engraft_tests::python::python;
 const PARTS: &str =
     "split.parts={ ratio = { train = 0.8, valid = 0.1, test = 0.1, seed = 1, cover = \"train\" } }";
 
-#[test]
-fn pyarrow_datasets_and_mlcroissant_read_tables_and_shards_as_they_are() {
-    let folder = tempfile::tempdir().unwrap();
-    // Every task whose labels have names.
+/// Writes texts with marked words into `folder`, and gives the setting that makes samples of them.
+pub(crate) fn tagged(folder: &Path, rows: usize) -> String {
     let line = |number: usize| {
         let kind = ["Sign", "Drug"][number % 2];
         format!(
             "{{\"text\": \"{number} pain and fever\", \"spans\": [{{\"start\": {}, \"end\": {}, \"label\": \"{kind}\"}}]}}\n",
-            2, 6
+            number.to_string().len() + 1,
+            number.to_string().len() + 5
         )
     };
-    let texts = folder.path().join("tagged.jsonl");
-    base::whole::write_whole(&texts, (0..9).map(line).collect::<String>().as_bytes()).unwrap();
-    let tagging = format!(
+    let texts = folder.join("tagged.jsonl");
+    base::whole::write_whole(&texts, (0..rows).map(line).collect::<String>().as_bytes()).unwrap();
+    format!(
         "shards.tagging={{ files = {{ paths = [{texts:?}], format = {{ jsonl = {{ unit = \"characters\" }} }}, max_tokens = 32 }} }}"
-    );
+    )
+}
+
+#[test]
+fn pyarrow_datasets_and_mlcroissant_read_tables_and_shards_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    // Every task whose labels have names.
     Engraft::small(&["run", "shards"], folder.path())
         .set(PARTS)
         .set("shards.tasks=[\"subject\", \"object\", \"relation\", \"triplet\", \"synonyms\", \"tagging\"]")
-        .set(&tagging)
+        .set(&tagged(folder.path(), 9))
         .ok();
     python("read_shards.py", folder.path());
 }

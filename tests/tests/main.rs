@@ -61,5 +61,6 @@ mod streams;
 mod synonyms;
 mod systems;
 mod tag;
+mod tagging;
 mod terminal;
 mod tidy;

@@ -152,7 +152,7 @@ pub(super) fn gc(engine: &Engine, subcommand: &Subcommand, format: Format) -> an
     let until = i64::try_from(now().as_secs()).unwrap_or(i64::MAX) - i64::from(*grace) * 3600;
     let going = depot.going(stages, scope, until)?;
     if !dry_run {
-        depot.drop(&going)?;
+        engine.clear(depot, &going)?;
     }
     print::result(
         format,

@@ -44,6 +44,8 @@ pub(crate) enum Point {
     Blobs,
     /// The depot has the artifact and its line.
     Shared,
+    /// `gc` has removed an object of the depot: the n-th.
+    Removed,
 }
 
 impl Point {
@@ -65,8 +67,11 @@ impl Point {
     pub(crate) const SHARING: [Self; 5] =
         [Self::Pulling, Self::Pulled, Self::Blob, Self::Blobs, Self::Shared];
 
+    /// Those that `gc` passes, which counts as the stage.
+    pub(crate) const CLEARING: [Self; 1] = [Self::Removed];
+
     /// Those that a run may pass many times.
-    const MANY: [Self; 3] = [Self::Working, Self::Pulling, Self::Blob];
+    const MANY: [Self; 4] = [Self::Working, Self::Pulling, Self::Blob, Self::Removed];
 
     /// Those that an artifact passes on a file system without an exchange in one step, which dying there supposes.
     pub(crate) const RENAMING: [Self; 2] = [Self::Aside, Self::Placed];
@@ -78,7 +83,7 @@ impl Point {
 
     /// All of them.
     fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(Self::RENAMING).chain(Self::SHARING)
+        Self::ALL.into_iter().chain(Self::RENAMING).chain(Self::SHARING).chain(Self::CLEARING)
     }
 
     fn name(self) -> &'static str {
@@ -100,6 +105,7 @@ impl Point {
             Self::Blob => "blob",
             Self::Blobs => "blobs",
             Self::Shared => "shared",
+            Self::Removed => "removed",
         }
     }
 }

@@ -25,9 +25,12 @@ impl TryFrom<String> for Memory {
             let number = text.strip_suffix(unit)?.trim_end();
             number.parse::<usize>().ok()?.checked_mul(*bytes)
         });
-        amount
-            .map(Self)
-            .ok_or_else(|| format!("{text:?} is no amount of memory; expected one such as \"2GiB\""))
+        amount.map(Self).ok_or_else(|| {
+            let units = UNITS.map(|(unit, _)| unit).join(", ");
+            format!(
+                "{text:?} is no number of bytes; expected a whole number with one of the units {units}, such as \"2GiB\""
+            )
+        })
     }
 }
 
@@ -48,7 +51,7 @@ mod tests {
         assert_eq!(read("512 MiB"), Ok(Memory(512 << 20)));
         assert_eq!(read("3MB"), Ok(Memory(3_000_000)));
         assert_eq!(read("7B"), Ok(Memory(7)));
-        for text in ["", "2", "GiB", "-1GiB", "2.5GiB", "99999999999999999999B", "99999999999GiB"] {
+        for text in ["", "2", "GiB", "-1GiB", "2.5GiB", "4KB", "99999999999999999999B", "99999999999GiB"] {
             assert!(read(text).unwrap_err().contains("2GiB"), "{text}");
         }
         assert_eq!(read(&String::from(Memory(12))), Ok(Memory(12)));

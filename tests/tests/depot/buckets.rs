@@ -158,6 +158,20 @@ fn google_and_azure_create_an_object_once_take_others_again_list_and_remove_them
     }
 }
 
+/// How many lines a depot has, all of whose files are there and what they are to be.
+fn whole_lines(place: &Depot, when: &str) -> usize {
+    let lines = place.list("lines").unwrap();
+    for line in &lines {
+        let line: Value = serde_json::from_slice(&place.read(&line.key).unwrap().unwrap()).unwrap();
+        for output in line["outputs"].as_array().unwrap() {
+            let digest = output["blake3"].as_str().unwrap();
+            let blob = place.read(&format!("blobs/{}/{digest}", &digest[..2])).unwrap().unwrap();
+            assert_eq!(blake3::hash(&blob).to_hex().as_str(), digest, "{when}");
+        }
+    }
+    lines.len()
+}
+
 #[test]
 fn a_kill_at_any_point_leaves_nothing_half_there_in_a_bucket() {
     let Some((_s3, variables)) = bucket() else { return };
@@ -165,18 +179,6 @@ fn a_kill_at_any_point_leaves_nothing_half_there_in_a_bucket() {
     let place = depot_at("s3://bucket/depot", &variables, folder.path());
     let run =
         |out: &str| with(at(&["run", "triples"], &folder.path().join(out), "s3://bucket/depot"), &variables);
-    let is_whole = |lines: usize, when: &str| {
-        let there = place.list("lines").unwrap();
-        assert_eq!(there.len(), lines, "{when}");
-        for line in there {
-            let line: Value = serde_json::from_slice(&place.read(&line.key).unwrap().unwrap()).unwrap();
-            for output in line["outputs"].as_array().unwrap() {
-                let digest = output["blake3"].as_str().unwrap();
-                let blob = place.read(&format!("blobs/{}/{digest}", &digest[..2])).unwrap().unwrap();
-                assert_eq!(blake3::hash(&blob).to_hex().as_str(), digest, "{when}");
-            }
-        }
-    };
     for (point, lines) in [
         ("world:blob", 0),
         ("world:blobs", 0),
@@ -187,7 +189,7 @@ fn a_kill_at_any_point_leaves_nothing_half_there_in_a_bucket() {
     ] {
         let killed = run("1").kill_at(point).output();
         assert_eq!(killed.code(), None, "{point} was not hit: {}", killed.text());
-        is_whole(lines, point);
+        assert_eq!(whole_lines(&place, point), lines, "{point}");
         fs::remove_dir_all(folder.path().join("1")).unwrap();
     }
     Engraft::small(&["run", "triples"], &folder.path().join("alone")).ok();
@@ -199,9 +201,41 @@ fn a_kill_at_any_point_leaves_nothing_half_there_in_a_bucket() {
         assert!(ran.code() == Some(0) && !ran.text().contains("started"), "{point}: {}", ran.text());
         assert_same(&triples("alone"), &triples("2"), point);
         assert!(!folder.path().join("2/.work").exists(), "{point} left a work folder");
-        is_whole(2, point);
+        assert_eq!(whole_lines(&place, point), 2, "{point}");
         fs::remove_dir_all(folder.path().join("2")).unwrap();
     }
+}
+
+#[test]
+fn a_gc_that_is_killed_between_removals_leaves_whole_lines_in_a_bucket_and_the_next_goes_on() {
+    let Some((_s3, variables)) = bucket() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let place = depot_at("s3://bucket/depot", &variables, folder.path());
+    let out = folder.path().join("out");
+    let run = |verb: &[&str]| with(at(verb, &out, "s3://bucket/depot"), &variables);
+    run(&["run", "triples"]).ok();
+    let gc = || run(&["gc", "--all", "--grace", "0"]);
+    let objects = || place.list("lines").unwrap().len() + place.list("blobs").unwrap().len();
+    let all = objects();
+    let (mut left, mut lines) = (all, 2);
+    // Lines go one by one, then files; those of the second in which they came stay, and no kill is met.
+    for _ in 0..10 * all {
+        let removed = if lines > 0 { 1 } else { 7 };
+        if left <= removed {
+            break;
+        }
+        let killed = gc().kill_at(&format!("gc:removed:{removed}")).output();
+        let when = format!("{left} of {all}: {}", killed.text());
+        if killed.code().is_none() {
+            left -= removed;
+            lines -= usize::from(lines > 0);
+        }
+        assert!(objects() <= left && whole_lines(&place, &when) == lines, "{when}");
+        left = objects();
+    }
+    assert!(left < 8, "{left} of {all}");
+    gc().ok();
+    assert_eq!(objects(), 0);
 }
 
 #[test]

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::notes::NOTES;
 use super::{Access, BLOBS, Depot, LINES, blob};
+use crate::engine::Engine;
 use crate::engine::clean::Scope;
+use crate::engine::fault::Point;
 use crate::engine::ledger::Line;
 
 /// What goes.
@@ -34,6 +36,16 @@ impl Going {
     /// The bytes of all blobs that go.
     pub(crate) fn bytes(&self) -> u64 {
         self.blobs.iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+impl Engine {
+    /// Removes from the depot what goes ([`Depot::drop`]).
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn clear(&self, depot: &Depot, going: &Going) -> anyhow::Result<()> {
+        depot.drop(going, &|| self.settings.faults.pass("gc", Point::Removed))
     }
 }
 
@@ -110,16 +122,17 @@ impl Depot {
         Ok(lines)
     }
 
-    /// Removes lines first, so that no line names what is not there, and then the blobs that no line has begun to name meanwhile.
+    /// Removes lines first, so that no line names what is not there, and then the blobs that no line has begun to name meanwhile. `removed` is called after each.
     ///
     /// # Errors
     /// When an object cannot be listed, read or removed.
-    pub(crate) fn drop(&self, going: &Going) -> anyhow::Result<()> {
-        going.lines.iter().try_for_each(|gone| self.objects.remove(&gone.key))?;
+    pub(crate) fn drop(&self, going: &Going, removed: &dyn Fn()) -> anyhow::Result<()> {
+        let remove = |key: &String| self.objects.remove(key).map(|()| removed());
+        going.lines.iter().try_for_each(|gone| remove(&gone.key))?;
         let lines = self.lines()?;
         let outputs = lines.iter().flat_map(|(_, line)| &line.outputs);
         let named: BTreeSet<String> = outputs.map(|output| blob(&output.blake3)).collect();
         let unnamed = going.blobs.iter().filter(|(key, _)| !named.contains(key));
-        unnamed.map(|(key, _)| key).try_for_each(|key| self.objects.remove(key))
+        unnamed.map(|(key, _)| key).try_for_each(remove)
     }
 }

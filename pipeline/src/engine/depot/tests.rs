@@ -362,7 +362,7 @@ fn gc_keeps_what_lines_name_and_what_is_new() {
     let last = Scope::Excess(Bounds { artifacts: 1, bytes: u64::MAX });
     let going = depot.going(&names(&["c"]), last, 6).unwrap();
     assert_eq!((going.lines.len(), going.blobs.len()), (2, 3));
-    depot.drop(&going).unwrap();
+    depot.drop(&going, &|| ()).unwrap();
     assert_eq!((memory.keys("lines/").len(), memory.keys("blobs/").len()), (3, 3));
     assert_eq!(run(&dir.path().join("2"), &memory, chain("e"), &[]).0, ["a pulled", "b pulled", "c pulled"]);
     let everything = depot.going(&[], Scope::All, 6).unwrap();
@@ -384,7 +384,7 @@ fn a_gc_that_ends_early_leaves_lines_whose_files_are_there_and_the_next_goes_on(
     for removed in 0..many {
         whole.clone_into(&mut memory.objects.lock().unwrap());
         *memory.removals.lock().unwrap() = Some(removed);
-        depot.drop(&everything()).unwrap_err();
+        depot.drop(&everything(), &|| ()).unwrap_err();
         let lines = depot.lines().unwrap();
         let outputs = lines.iter().flat_map(|(_, line)| &line.outputs);
         assert!(
@@ -392,7 +392,7 @@ fn a_gc_that_ends_early_leaves_lines_whose_files_are_there_and_the_next_goes_on(
             "{removed}"
         );
         *memory.removals.lock().unwrap() = None;
-        depot.drop(&everything()).unwrap();
+        depot.drop(&everything(), &|| ()).unwrap();
         assert_eq!((memory.keys("lines/"), memory.keys("blobs/")), (vec![], vec![]), "{removed}");
     }
 }
