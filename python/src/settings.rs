@@ -92,7 +92,8 @@ impl<'py> Arguments<'_, 'py> {
     }
 }
 
-fn shown(found: &Bound<'_, PyAny>) -> String {
+/// What was given, as Python shows it.
+pub(crate) fn shown(found: &Bound<'_, PyAny>) -> String {
     found.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string())
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use batch::family::TOKENIZER_FILE;
 use kg::split::{self, Part, View};
 use kg::table::Graph;
-use pyo3::exceptions::{PyOSError, PyUserWarning};
+use pyo3::exceptions::{PyOSError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use store::Store;
 use store::location::{self, Location};
@@ -73,7 +73,7 @@ impl Places {
     )]
     fn remote(&self) -> PyResult<Remote> {
         let location = Location::parse(&self.shards)
-            .map_err(|error| unfit("path", format!("{:?}", self.shards), &error.to_string()))?;
+            .map_err(|error| PyValueError::new_err(format!("path={:?}: {error}", self.shards)))?;
         let cache = match &self.cache {
             Some(cache) => cache.clone(),
             None => user_cache(|name| std::env::var_os(name)).ok_or_else(|| {

@@ -14,7 +14,7 @@ use tasks::stream::steps::{Config, Epochs, Shards, Worker};
 
 use crate::arrays;
 use crate::raised::{raised, unfit};
-use crate::settings::{Arguments, Settings};
+use crate::settings::{Arguments, Settings, shown};
 use crate::shards::{Opened, Places};
 
 /// How long Python waits for a step before it looks whether it was interrupted.
@@ -248,7 +248,9 @@ impl Stream {
     }
 
     /// Goes to the beginning of an epoch, from 0.
-    fn seek(&self, py: Python<'_>, epoch: u64) -> PyResult<()> {
+    fn seek(&self, py: Python<'_>, epoch: &Bound<'_, PyAny>) -> PyResult<()> {
+        let epoch: u64 =
+            epoch.extract().map_err(|_| unfit("epoch", shown(epoch), "a whole number from 0"))?;
         py.detach(|| {
             let mut inner = self.here()?;
             let seek = |inner: &Inner| {

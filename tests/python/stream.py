@@ -280,6 +280,8 @@ def what_is_wrong_is_named():
     refused(ValueError, ["rank=2", "world_size=2"], lambda: stream(rank=2, world_size=2))
     refused(ValueError, ["budget", "items"], lambda: stream(items=None, tokens=900, schedule="merged"))
     refused(OSError, ["nowhere", "engraft run shards"], lambda: engraft.Stream(out / "nowhere"))
+    refused(ValueError, ['path="ftp://host/x": `ftp://`', "s3://"], lambda: engraft.Stream("ftp://host/x"))
+    refused(ValueError, ["epoch=-1", "a whole number"], lambda: stream().seek(-1))
     refused(TypeError, ["token budget"], lambda: len(stream(items=None, tokens=900)))
     state = stream().state_dict()
     refused(ValueError, ["seed was 3", "is 4 now"], lambda: stream(seed=4).load_state_dict(state))

@@ -156,7 +156,9 @@ fn thing<'l>(line: &'l Line, layout: &Layout) -> Thing<'l> {
     let has = |path: &str| paths().any(|output| output == path);
     // The card of a data set is for hubs.
     let table = paths().find(|path| path.ends_with(".md") && !path.ends_with("README.md"));
-    let (kind, path) = if has(&format!("{MODEL}/{TASK_FILE}")) {
+    // What has learnt names is asked for vectors, though it could compare two texts.
+    let of_names = line.facts.contains_key("names");
+    let (kind, path) = if has(&format!("{MODEL}/{TASK_FILE}")) && !of_names {
         (Kind::Model, place.join(MODEL))
     } else if has(&format!("{MODEL}/{CONFIG_FILE}")) && has(board::FILE) {
         (Kind::Encoder, place.join(MODEL))
@@ -332,6 +334,14 @@ mod tests {
         let json = ending(&lines).json("");
         assert_eq!(json["made"].as_array().map(Vec::len), Some(4), "machines are told of everything");
         assert_eq!(json["made"][0]["kind"], "files");
+    }
+
+    #[test]
+    fn an_encoder_that_learnt_names_is_asked_for_vectors() {
+        let lines = [line("align", &MODEL_FILES, &json!({"names": {"pairs": 9}}))];
+        let ending = ending(&lines);
+        assert_eq!(ending.next("")[0], "engraft encode 'my out/align/model' FILE > vectors.jsonl");
+        assert_eq!(ending.json("")["made"][0]["kind"], "encoder");
     }
 
     #[test]
