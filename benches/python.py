@@ -5,7 +5,7 @@ This Python needs benches/requirements.txt and the package `engraft` (scripts/wh
 the task's training part once, in shuffled order where the reader shuffles, as `input_ids` and `attention_mask` padded to the longest row of a batch,
 and the labels. Readers take turns, each in a process of its own; speeds are rows per second of the processor, opening and importing left out, medians
 of three. Then, what share of its speed another thread of Python keeps while steps of 4,096 triples are made and taken, at a trainer's pace and as fast as they are made, the
-median of eight looks of a second (Linux). Prints a table in Markdown.
+median of eight looks of a second (Linux); also where that thread has a processor of its own. Prints a table in Markdown.
 """
 
 import argparse
@@ -83,14 +83,22 @@ def of_mosaic(folder, task, items):
     return lambda: counted(collected(iter(dataset), ids, answer, items))
 
 
-def lock(shards):
+def lock(shards, apart):
     """How fast a thread counts while a stream makes steps, as a share of how fast it counts alone: on the clock while steps are taken as fast as they are made; then in the time for
-    which the lock was all that it could wait for, without that in which it waited for a processor; and on the clock while a trainer takes steps at its own pace."""
+    which the lock was all that it could wait for, without that in which it waited for a processor; and on the clock while a trainer takes steps at its own pace. `apart`: the thread alone has one processor, and the stream's
+    threads have the others."""
     import engraft
+
+    *others, own = sorted(os.sched_getaffinity(0))
+    if apart:
+        # What this thread starts later inherits it.
+        os.sched_setaffinity(0, others)
 
     count, over = [0], threading.Event()
 
     def counting():
+        if apart:
+            os.sched_setaffinity(0, {own})
         while not over.is_set():
             for _ in range(1000):
                 count[0] += 1
@@ -132,8 +140,8 @@ def lock(shards):
 
 def one(reader, shards, task, items):
     """One reading, in a process of its own."""
-    if reader == "lock":
-        return print(json.dumps({"kept": lock(shards)}), flush=True)
+    if reader in ("lock", "lock-apart"):
+        return print(json.dumps({"kept": lock(shards, reader == "lock-apart")}), flush=True)
     kinds = {
         "engraft": lambda: of_engraft(shards, task, items),
         "datasets-batches": lambda: of_datasets(shards, task, items, False),
@@ -153,6 +161,12 @@ def said(python, reader, shards, task, items):
         sys.exit(f"{reader}: {ran.stderr}")
     found = json.loads(ran.stdout.splitlines()[-1])
     return found["rows"] / found["processor"], found["rows"]
+
+
+def kept_of(reader, shards):
+    """What another thread keeps of its speed, as `lock` measures it in a process of its own."""
+    ran = subprocess.run([sys.executable, __file__, "--reader", reader, shards], check=True, capture_output=True, text=True)
+    return [f"{statistics.median(of):.2f} of its speed ({min(of):.2f} to {max(of):.2f})" for of in zip(*json.loads(ran.stdout)["kept"])]
 
 
 def main():
@@ -182,10 +196,11 @@ def main():
             for name, runs in found.items():
                 speed = statistics.median(speed for speed, _ in runs)
                 print(f"| {name} | {items} | {runs[0][1]:,} | {speed:,.0f} | {ours / speed:.1f} |")
-    kept = json.loads(subprocess.run([sys.executable, __file__, "--reader", "lock", given.shards], check=True, capture_output=True, text=True).stdout)["kept"]
-    clock, lock_alone, at_pace = (f"{statistics.median(of):.2f} of its speed ({min(of):.2f} to {max(of):.2f})" for of in zip(*kept))
+    clock, lock_alone, at_pace = kept_of("lock", given.shards)
     print(f"\nAnother thread of Python keeps {at_pace} on the clock while a trainer takes {STEPS_PER_SECOND} steps of 4,096 triples a second. While steps are taken as fast as they are made it keeps")
     print(f"{lock_alone} while it has a processor, and {clock} on the clock, where the stream's threads want the same {len(os.sched_getaffinity(0))} processors.")
+    if len(os.sched_getaffinity(0)) > 1:
+        print(f"With a processor of its own, which the stream's threads have not, it keeps {kept_of('lock-apart', given.shards)[0]} on the clock while steps are taken as fast as they are made.")
     if not given.mosaic:
         print("\nMosaicML Streaming was not run (--mosaic names no Python).")
     print(f"\ndatasets {version('datasets')}, Python {platform.python_version()}, {platform.machine()}.")
