@@ -176,13 +176,18 @@ fn schedulers_read_the_plan_as_a_graph() {
     assert!(dot.starts_with("digraph engraft {") && dot.contains("\"triples\" -> \"split\";"), "{dot}");
 }
 
-/// Nothing in the depot is half there: what a line names has its length and its contents.
+/// Nothing in the depot is half there: what its lines name has its contents.
 fn is_whole(depot: &Path) {
-    for key in keys(depot, "lines") {
-        let line: Value = serde_json::from_slice(&fs::read(depot.join(&key)).unwrap()).unwrap();
+    are_whole(&keys(depot, "lines"), |key| fs::read(depot.join(key)).unwrap());
+}
+
+/// The files that these lines name are there and what they are to be; `read` reads by key.
+fn are_whole(lines: &BTreeSet<String>, read: impl Fn(&str) -> Vec<u8>) {
+    for key in lines {
+        let line: Value = serde_json::from_slice(&read(key)).unwrap();
         for output in line["outputs"].as_array().unwrap() {
             let digest = output["blake3"].as_str().unwrap();
-            let blob = fs::read(depot.join("blobs").join(&digest[..2]).join(digest)).unwrap();
+            let blob = read(&format!("blobs/{}/{digest}", &digest[..2]));
             assert_eq!(blake3::hash(&blob).to_hex().as_str(), digest, "{key}");
         }
     }

@@ -68,7 +68,7 @@ impl Point {
         [Self::Pulling, Self::Pulled, Self::Blob, Self::Blobs, Self::Shared];
 
     /// Those that `gc` passes, which counts as the stage.
-    pub(crate) const CLEARING: [Self; 1] = [Self::Removed];
+    const CLEARING: [Self; 1] = [Self::Removed];
 
     /// Those that a run may pass many times.
     const MANY: [Self; 4] = [Self::Working, Self::Pulling, Self::Blob, Self::Removed];

@@ -8,13 +8,12 @@ use base::whole::write_whole;
 use engraft_tests::s3::S3;
 use engraft_tests::server::{Request, Server};
 use engraft_tests::{Engraft, assert_same};
-use serde_json::Value;
 use store::Store;
 use store::depot::{Created, Depot};
 use store::location::Location;
 use store::options::Environment;
 
-use super::{at, below, race};
+use super::{are_whole, at, below, race};
 use crate::store::bench::{numbers, options};
 
 /// Variables with what they are set to.
@@ -159,16 +158,9 @@ fn google_and_azure_create_an_object_once_take_others_again_list_and_remove_them
 }
 
 /// How many lines a depot has, all of whose files are there and what they are to be.
-fn whole_lines(place: &Depot, when: &str) -> usize {
-    let lines = place.list("lines").unwrap();
-    for line in &lines {
-        let line: Value = serde_json::from_slice(&place.read(&line.key).unwrap().unwrap()).unwrap();
-        for output in line["outputs"].as_array().unwrap() {
-            let digest = output["blake3"].as_str().unwrap();
-            let blob = place.read(&format!("blobs/{}/{digest}", &digest[..2])).unwrap().unwrap();
-            assert_eq!(blake3::hash(&blob).to_hex().as_str(), digest, "{when}");
-        }
-    }
+fn whole_lines(place: &Depot) -> usize {
+    let lines: BTreeSet<_> = place.list("lines").unwrap().into_iter().map(|line| line.key).collect();
+    are_whole(&lines, |key| place.read(key).unwrap().unwrap());
     lines.len()
 }
 
@@ -189,7 +181,7 @@ fn a_kill_at_any_point_leaves_nothing_half_there_in_a_bucket() {
     ] {
         let killed = run("1").kill_at(point).output();
         assert_eq!(killed.code(), None, "{point} was not hit: {}", killed.text());
-        assert_eq!(whole_lines(&place, point), lines, "{point}");
+        assert_eq!(whole_lines(&place), lines, "{point}");
         fs::remove_dir_all(folder.path().join("1")).unwrap();
     }
     Engraft::small(&["run", "triples"], &folder.path().join("alone")).ok();
@@ -201,7 +193,7 @@ fn a_kill_at_any_point_leaves_nothing_half_there_in_a_bucket() {
         assert!(ran.code() == Some(0) && !ran.text().contains("started"), "{point}: {}", ran.text());
         assert_same(&triples("alone"), &triples("2"), point);
         assert!(!folder.path().join("2/.work").exists(), "{point} left a work folder");
-        assert_eq!(whole_lines(&place, point), 2, "{point}");
+        assert_eq!(whole_lines(&place), 2, "{point}");
         fs::remove_dir_all(folder.path().join("2")).unwrap();
     }
 }
@@ -230,7 +222,7 @@ fn a_gc_that_is_killed_between_removals_leaves_whole_lines_in_a_bucket_and_the_n
             left -= removed;
             lines -= usize::from(lines > 0);
         }
-        assert!(objects() <= left && whole_lines(&place, &when) == lines, "{when}");
+        assert!(objects() <= left && whole_lines(&place) == lines, "{when}");
         left = objects();
     }
     assert!(left < 8, "{left} of {all}");
