@@ -1,16 +1,14 @@
 """What docs/scale.md needs of large texts and graphs and benches/stages.py does not measure: stages of a corpus in parts, and of a Metathesaurus of 20 M relations.
 
-Usage: large.py ENGRAFT DATA VOCABULARY [--bench BENCH] [--threads N] [--out OUT]
+Usage: large.py ENGRAFT DATA VOCABULARY [--bench BENCH] [--out OUT]
 ENGRAFT is the binary; DATA has hsdn/, rotmensch/, mesh/, medquad/, hoc/, bc5cdr/ and pubmedqa/ as published; VOCABULARY is BERT's vocab.txt. With BENCH, the
-benchmarks' binary, a Metathesaurus is invented as well (2.6 GB, below OUT). Each stage is a process of its own with one thread, whose inputs are there;
-counting in 64 parts takes N threads (all cores). Seconds are of the processor and include the start of the process and the digests of what is read.
-Whole and joined counts must be the same bytes. Prints tables in Markdown. Needs pyarrow.
+benchmarks' binary, a Metathesaurus is invented as well (2.6 GB, below OUT). Each stage is a process of its own with one thread, whose inputs are there.
+Seconds are of the processor and include the start of the process and the digests of what is read. Counts in parts: parts.py. Prints a table in Markdown. Needs pyarrow.
 """
 
 import argparse
 import json
 import os
-import random
 import sys
 import tempfile
 from pathlib import Path
@@ -21,13 +19,12 @@ from maps import table, texts
 from runs import Runs, timed
 
 ROOT = Path(__file__).resolve().parent.parent
-TIMES, FILES = 10, 64
+TIMES = 10
 parser = argparse.ArgumentParser()
 parser.add_argument("engraft", type=Path)
 parser.add_argument("data", type=Path)
 parser.add_argument("vocabulary", type=Path)
 parser.add_argument("--bench", type=Path)
-parser.add_argument("--threads", type=int, default=os.cpu_count())
 parser.add_argument("--out", type=Path)
 given = parser.parse_args()
 engraft, data, vocabulary = (path.resolve() for path in (given.engraft, given.data, given.vocabulary))
@@ -141,41 +138,7 @@ train = 0.8
     samples = sum(part["rows"] for task in index["tasks"] for part in task["parts"])
     measured("`shards`, its triples", "rows", samples, cost, size("umls/shards"))
 
-# Twelve times the text, its lines shuffled, and from the second time on a quarter of the words replaced by others of it.
-chance = random.Random(1)
-words = text.decode().split()
-larger = list(lines)
-for _ in range(11):
-    for line in lines:
-        own = line.split()
-        replaced = [chance.choice(words) if chance.random() < 0.25 else word for word in own]
-        larger.append(" ".join(replaced) + "\n")
-chance.shuffle(larger)
-counted = []
-for name, some in (("27 MB", lines), ("309 MB", larger)):
-    folder = work / f"files-{len(some)}"
-    folder.mkdir(exist_ok=True)
-    for number in range(FILES):
-        (folder / f"{number:02}.txt").write_text("".join(some[number * len(some) // FILES : (number + 1) * len(some) // FILES]), encoding="utf-8")
-    options = config(folder.name, f'version = 5\nvocabulary.file = "{vocabulary}"\ncounts = {{}}\n[corpus]\ntexts = [{{ name = "files", paths = ["{folder}"], format.text = "line" }}]\n')
-    whole, parts = f"whole-{len(some)}", f"parts-{len(some)}"
-    seconds = [run("counts", whole, *options, jobs=given.threads)[2]]
-    options += ["--set", 'corpus.parts.bytes="1B"']
-    names = cut("counts", parts, *options)
-    seconds.append(run(" ".join(names), parts, *options, jobs=given.threads)[2])
-    seconds.append(run("counts", parts, *options, jobs=given.threads)[2])
-    for file in (work / whole / "counts").iterdir():
-        if file.read_bytes() != (work / parts / "counts" / file.name).read_bytes():
-            sys.exit(f"{name}: {file.name} of the joined counts differs from that of the whole corpus")
-    indices = [json.loads((work / out / "index.json").read_text(encoding="utf-8")) for out in (f"{whole}/counts", *(f"{parts}/{part}" for part in names))]
-    distinct = [index["distinct"] for index in indices]
-    pairs = [index["pairs"]["rows"] for index in indices]
-    written = [size(f"{whole}/counts"), sum(size(f"{parts}/{part}") for part in names)]
-    counted.append([name, *(f"{of:.2f}" for of in seconds), *(f"{of:,}" for of in (distinct[0], sum(distinct[1:]), pairs[0], sum(pairs[1:]), *written))])
-
 print("Processor seconds with one thread:\n")
 table(["stage", "input", "unit", "processor seconds", "per second of one core", "peak MiB", "written, MB"], rows)
 print("Rows of the last shards: " + ", ".join(f"`{task}` {count:,}" for task, count in made.items()) + ".\n")
-print(f"Texts in {FILES} files, each a part, counted by {given.threads} threads:\n")
-table(["text", "whole, s", "64 parts, s", "joined, s", *(f"{what}: {of}" for what in ("words", "pairs", "bytes") for of in ("whole", "parts"))], counted)
 print(f"{os.cpu_count()} cores; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; one run each.")

@@ -3,6 +3,7 @@
 //! The order is a pure function of (index, seed, epoch), so a position is two numbers per lane and a resumed stream goes on with exactly
 //! the batch that would have come, on any number of ranks.
 
+mod background;
 pub mod collate;
 pub mod lane;
 pub mod order;

@@ -216,6 +216,20 @@ def python_goes_on_meanwhile():
     assert within > 10, f"{within} turns in {ended - began:.3f} s"
 
 
+def threads_that_work_ahead_stand_behind():
+    """They take no processor from the program's own threads; who waits for a step leaves them his. Linux alone has priorities of threads."""
+    if sys.platform != "linux":
+        return
+    threads = lambda: {int(thread.name) for thread in Path("/proc/self/task").iterdir()}
+    before = threads()
+    made = stream(items=50)
+    next(made)
+    ahead = threads() - before
+    assert len(ahead) == 3, f"{len(ahead)} threads work ahead: one makes steps, one windows, one reads for it"
+    behind = min(os.getpriority(os.PRIO_PROCESS, 0) + 10, 19)
+    assert all(os.getpriority(os.PRIO_PROCESS, thread) == behind for thread in ahead)
+
+
 def shards_of_a_server_are_the_same():
     """Over HTTP, from a server that gives ranges."""
     asked = []

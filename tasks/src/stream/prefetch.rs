@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use batch::Batch;
 
+use super::background::stand_behind;
 use super::state::State;
 use super::steps::Stream;
 use super::window::{gone, no_thread};
@@ -111,6 +112,7 @@ fn make(
     next: impl Fn(&mut Stream) -> Result<Option<Vec<Batch>>, Error>,
     to: &SyncSender<Made>,
 ) {
+    stand_behind();
     loop {
         let made = next(&mut stream).map(|batches| (batches, stream.state()));
         let over = !matches!(&made, Ok((Some(_), _)));

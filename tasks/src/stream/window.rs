@@ -8,6 +8,7 @@ use batch::task::Task;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use super::background::stand_behind;
 use super::order::{Order, Place, Window};
 use super::redraw::Redraw;
 use super::source::Source;
@@ -207,7 +208,13 @@ impl Windows {
         redraw: Option<Arc<dyn Redraw>>,
         ahead: Ahead,
     ) -> Result<Self, Error> {
-        let pool = ThreadPoolBuilder::new().num_threads(ahead.threads.max(1)).build();
+        let mut pool = ThreadPoolBuilder::new()
+            .num_threads(ahead.threads.max(1))
+            .thread_name(|number| format!("engraft-read-{number}"));
+        if ahead.windows > 0 {
+            pool = pool.start_handler(|_| stand_behind());
+        }
+        let pool = pool.build();
         let pool = pool.map_err(|error| no_thread(&error))?;
         let loader = Arc::new(Loader { sources, order, redraw, pool });
         Ok(Self { loader, ahead: ahead.windows, next: (0, 0), reading: None })
@@ -260,6 +267,7 @@ impl Windows {
         let (sender, loaded) = sync_channel(self.ahead - 1);
         let (loader, mut next) = (Arc::clone(&self.loader), self.next);
         let work = move || {
+            stand_behind();
             loop {
                 let window = loader.load(next.0, next.1);
                 let end = window.as_ref().ok().map(|loaded| after(loaded, loader.order.items()));

@@ -1,0 +1,100 @@
+"""Counts of a corpus in parts beside those of the whole, by one thread and by all.
+
+Usage: parts.py ENGRAFT DATA VOCABULARY [--threads N] [--out OUT]
+ENGRAFT is the binary; DATA has medquad/, hoc/, bc5cdr/ and pubmedqa/ as published; VOCABULARY is BERT's vocab.txt. The texts once, and twelve times with their
+lines shuffled and, from the second time on, a quarter of the words replaced by others of them, each in 64 files that are a part each. Seconds are on the
+clock, medians of three; those of the parts are of all parts in one process, those of the join do not include the parts. Whole and joined counts must be the
+same bytes. Prints a table in Markdown. Needs pyarrow.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from maps import table, texts
+from runs import Runs
+
+FILES, RUNS = 64, 3
+
+
+def enlarged(lines):
+    """Twelve times as much."""
+    chance = random.Random(1)
+    words = "".join(lines).split()
+    larger = list(lines)
+    for _ in range(11):
+        for line in lines:
+            larger.append(" ".join(chance.choice(words) if chance.random() < 0.25 else word for word in line.split()) + "\n")
+    chance.shuffle(larger)
+    return larger
+
+
+def compared(runs, name, lines, given):
+    """A row of the table."""
+    work = runs.work
+    folder = work / f"files-{len(lines)}"
+    folder.mkdir()
+    for number in range(FILES):
+        (folder / f"{number:02}.txt").write_text("".join(lines[number * len(lines) // FILES : (number + 1) * len(lines) // FILES]), encoding="utf-8")
+    path = work / f"{folder.name}.toml"
+    path.write_text(f'version = 5\nvocabulary.file = "{given.vocabulary.resolve()}"\ncounts = {{}}\n[corpus]\ntexts = [{{ name = "files", paths = ["{folder}"], format.text = "line" }}]\n', encoding="utf-8")
+    options = ["--config", path, "--data", given.data.resolve()]
+    cut = [*options, "--set", 'corpus.parts.bytes="1B"']
+    seconds = {}
+
+    def timed(what, jobs, stages, out, *how):
+        seconds.setdefault((what, jobs), []).append(runs.run(stages, out, *how, jobs=jobs)[2])
+
+    for _ in range(RUNS):
+        for out in ("whole", "parts"):
+            shutil.rmtree(work / out, ignore_errors=True)
+        timed("whole", given.threads, "counts", "whole", *options)
+        names = runs.parts("counts", "parts", *cut)
+        for jobs in (1, given.threads):
+            shutil.rmtree(work / "parts", ignore_errors=True)
+            timed("parts", jobs, " ".join(names), "parts", *cut)
+            timed("joined", jobs, "counts", "parts", *cut)
+            for file in (work / "whole/counts").iterdir():
+                if file.read_bytes() != (work / "parts/counts" / file.name).read_bytes():
+                    sys.exit(f"{name}: {file.name} of the joined counts differs from that of the whole corpus")
+    median = lambda what, jobs: statistics.median(seconds[what, jobs])
+    times = [median("whole", given.threads), *(median(what, jobs) for what in ("parts", "joined") for jobs in (given.threads, 1))]
+    indices = [json.loads((work / of / "index.json").read_text(encoding="utf-8")) for of in ("whole/counts", *(f"parts/{part}" for part in names))]
+    distinct = [index["distinct"] for index in indices]
+    pairs = [index["pairs"]["rows"] for index in indices]
+    written = [runs.size("whole/counts"), sum(runs.size(f"parts/{part}") for part in names)]
+    return [name, *(f"{of:.2f}" for of in times), *(f"{of:,}" for of in (distinct[0], sum(distinct[1:]), pairs[0], sum(pairs[1:]), *written))]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("engraft", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("vocabulary", type=Path)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    if given.threads < 2:
+        sys.exit("one thread is what all of them are compared with: --threads 2 or more")
+    work = (given.out or Path(tempfile.mkdtemp(prefix="engraft-parts-"))).resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    if any(work.iterdir()):
+        sys.exit(f"{work} is not empty")
+    before = os.getloadavg()[0]
+    lines = [" ".join(one.split()) + "\n" for one in texts(given.data.resolve())]
+    runs = Runs(given.engraft.resolve(), work)
+    rows = [compared(runs, name, some, given) for name, some in (("27 MB", lines), ("309 MB", enlarged(lines)))]
+    print(f"Texts in {FILES} files, each a part, counted by {given.threads} threads and by one:\n")
+    heads = ["text", "whole, s", "64 parts, s", "by one thread, s", "joined, s", "joined by one thread, s"]
+    table([*heads, *(f"{what}: {of}" for what in ("words", "pairs", "bytes") for of in ("whole", "parts"))], rows)
+    print(f"{os.cpu_count()} cores; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; medians of {RUNS} runs.")
+
+
+if __name__ == "__main__":
+    main()
