@@ -240,7 +240,8 @@ impl Sorter {
     }
 
     fn spill(&mut self) -> Result<(), Error> {
-        self.waiting.sort_unstable();
+        // By keys alone, which are compared without a branch: counts of the same key are added up.
+        self.waiting.sort_unstable_by_key(|&(key, _)| key);
         // Two shards may have the same pair; the runs have each key once.
         self.waiting.dedup_by(|next, kept| {
             let same = next.0 == kept.0 && kept.1.checked_add(next.1).is_some();
