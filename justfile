@@ -146,7 +146,7 @@ bench-large DATA VOCABULARY PYTHON="python3" OUT="out/bench-large":
     cargo build --release --workspace --bin engraft --bin bench
     {{PYTHON}} benches/large.py target/release/engraft {{DATA}} {{VOCABULARY}} --bench target/release/bench --out {{OUT}}
 
-# Counts of a corpus in 64 parts beside those of the whole, by one thread and by all (PYTHON needs pyarrow; best on a machine that does nothing else).
+# Counts of a corpus in 64 parts beside those of the whole (PYTHON needs pyarrow; best on a machine that does nothing else).
 bench-parts DATA VOCABULARY PYTHON="python3":
     cargo build --release --workspace --bin engraft
     {{PYTHON}} benches/parts.py target/release/engraft {{DATA}} {{VOCABULARY}}

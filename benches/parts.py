@@ -1,10 +1,10 @@
-"""Counts of a corpus in parts beside those of the whole, by one thread and by all.
+"""Counts of a corpus in parts beside those of the whole.
 
 Usage: parts.py ENGRAFT DATA VOCABULARY [--threads N] [--out OUT]
 ENGRAFT is the binary; DATA has medquad/, hoc/, bc5cdr/ and pubmedqa/ as published; VOCABULARY is BERT's vocab.txt. The texts once, and twelve times with their
 lines shuffled and, from the second time on, a quarter of the words replaced by others of them, each in 64 files that are a part each. Seconds are on the
-clock, medians of three; those of the parts are of all parts in one process, those of the join do not include the parts. Whole and joined counts must be the
-same bytes. Prints a table in Markdown. Needs pyarrow.
+clock, and of the processor where it says so, medians of three; those of the parts are of all parts in one process, those of the join do not include the parts.
+Whole and joined counts must be the same bytes. Prints a table in Markdown. Needs pyarrow.
 """
 
 import argparse
@@ -46,25 +46,24 @@ def compared(runs, name, lines, given):
     path.write_text(f'version = 5\nvocabulary.file = "{given.vocabulary.resolve()}"\ncounts = {{}}\n[corpus]\ntexts = [{{ name = "files", paths = ["{folder}"], format.text = "line" }}]\n', encoding="utf-8")
     options = ["--config", path, "--data", given.data.resolve()]
     cut = [*options, "--set", 'corpus.parts.bytes="1B"']
-    seconds = {}
+    costs = {"whole": [], "parts": [], "joined": []}
 
-    def timed(what, jobs, stages, out, *how):
-        seconds.setdefault((what, jobs), []).append(runs.run(stages, out, *how, jobs=jobs)[2])
+    def measured(what, stages, out, *how):
+        processor, _, seconds = runs.run(stages, out, *how, jobs=given.threads)
+        costs[what].append((seconds, processor))
 
     for _ in range(RUNS):
         for out in ("whole", "parts"):
             shutil.rmtree(work / out, ignore_errors=True)
-        timed("whole", given.threads, "counts", "whole", *options)
+        measured("whole", "counts", "whole", *options)
         names = runs.parts("counts", "parts", *cut)
-        for jobs in (1, given.threads):
-            shutil.rmtree(work / "parts", ignore_errors=True)
-            timed("parts", jobs, " ".join(names), "parts", *cut)
-            timed("joined", jobs, "counts", "parts", *cut)
-            for file in (work / "whole/counts").iterdir():
-                if file.read_bytes() != (work / "parts/counts" / file.name).read_bytes():
-                    sys.exit(f"{name}: {file.name} of the joined counts differs from that of the whole corpus")
-    median = lambda what, jobs: statistics.median(seconds[what, jobs])
-    times = [median("whole", given.threads), *(median(what, jobs) for what in ("parts", "joined") for jobs in (given.threads, 1))]
+        measured("parts", " ".join(names), "parts", *cut)
+        measured("joined", "counts", "parts", *cut)
+        for file in (work / "whole/counts").iterdir():
+            if file.read_bytes() != (work / "parts/counts" / file.name).read_bytes():
+                sys.exit(f"{name}: {file.name} of the joined counts differs from that of the whole corpus")
+    medians = {what: [statistics.median(of) for of in zip(*cost)] for what, cost in costs.items()}
+    times = [medians["whole"][0], *medians["parts"], *medians["joined"]]
     indices = [json.loads((work / of / "index.json").read_text(encoding="utf-8")) for of in ("whole/counts", *(f"parts/{part}" for part in names))]
     distinct = [index["distinct"] for index in indices]
     pairs = [index["pairs"]["rows"] for index in indices]
@@ -80,8 +79,6 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    if given.threads < 2:
-        sys.exit("one thread is what all of them are compared with: --threads 2 or more")
     work = (given.out or Path(tempfile.mkdtemp(prefix="engraft-parts-"))).resolve()
     work.mkdir(parents=True, exist_ok=True)
     if any(work.iterdir()):
@@ -90,8 +87,8 @@ def main():
     lines = [" ".join(one.split()) + "\n" for one in texts(given.data.resolve())]
     runs = Runs(given.engraft.resolve(), work)
     rows = [compared(runs, name, some, given) for name, some in (("27 MB", lines), ("309 MB", enlarged(lines)))]
-    print(f"Texts in {FILES} files, each a part, counted by {given.threads} threads and by one:\n")
-    heads = ["text", "whole, s", "64 parts, s", "by one thread, s", "joined, s", "joined by one thread, s"]
+    print(f"Texts in {FILES} files, each a part, counted by {given.threads} threads:\n")
+    heads = ["text", "whole, s", "64 parts, s", "64 parts, processor s", "joined, s", "joined, processor s"]
     table([*heads, *(f"{what}: {of}" for what in ("words", "pairs", "bytes") for of in ("whole", "parts"))], rows)
     print(f"{os.cpu_count()} cores; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; medians of {RUNS} runs.")
 

@@ -85,6 +85,7 @@ class Benchmarks:
 
 bench = Benchmarks(BENCHMARKS.read_text(encoding="utf-8"))
 STAGES, MAPS, STREAMS, LARGE = "Stages one by one", "Corpus statistics and maps", "Streams of shards", "Large texts and graphs"
+IN_PARTS = "Counts in parts beside the whole"
 KG, MODEL = "A Metathesaurus", "Model: training steps"
 
 
@@ -145,21 +146,29 @@ MEASURED = {
 
 @dataclass(frozen=True)
 class Parted:
-    """A corpus counted whole and in 64 parts, by two threads: seconds, distinct words, pairs and bytes of the whole, and of the parts together."""
+    """A corpus counted whole and in 64 parts: seconds, distinct words, pairs and bytes of the whole, and of the parts together."""
 
-    seconds: tuple
-    #: Seconds that joining the parts takes.
-    joined: float
+    whole: float
+    #: By two threads: on the clock, and of the processor.
+    parts: tuple
+    #: What joining the parts takes, likewise.
+    joined: tuple
     words: tuple
     pairs: tuple
     written: tuple
 
+    def on(self, cores):
+        """Seconds of parts and of join on so many cores: while one thread alone works, or all wait, more of them do not make it faster (Amdahl)."""
+        for clock, processor in (self.parts, self.joined):
+            alone = max(0.0, 2 * clock - processor)
+            yield alone + (processor - alone) / cores
+
 
 def of_parted(text):
     """A row of the texts that were counted whole and in parts."""
-    value = lambda column: bench.rate(LARGE, column, row=text)
+    value = lambda column: bench.rate(IN_PARTS, column, row=text)
     return Parted(
-        (value("whole, s"), value("64 parts, s")), value("joined, s"),
+        value("whole, s"), (value("64 parts, s"), value("64 parts, processor s")), (value("joined, s"), value("joined, processor s")),
         *((int(value(f"{what}: whole")), int(value(f"{what}: parts"))) for what in ("words", "pairs", "bytes")),
     )
 
@@ -185,6 +194,9 @@ SUPPOSED = {
 
 def supposed(name):
     return SUPPOSED[name][0]
+
+
+CORES = int(supposed("cores of a worker"))
 
 
 class Corpus:
@@ -447,18 +459,19 @@ def ways():
     """Parts beside counting the parts alone, and beside counting the whole."""
     rows = []
     for text, of in PARTED.items():
-        (whole, parts), both = of.seconds, of.seconds[1] + of.joined
+        whole, parts, joined = of.whole, of.parts[0], of.joined[0]
+        counting, joining = of.on(CORES)
         rows.append([
-            text, f"{whole:.3g}", f"{parts:.3g}", f"{of.joined:.3g}", f"{of.joined / whole:.2f}", f"{both / parts:.2f}", f"{both / whole:.2f}",
+            text, f"{whole:.3g}", f"{parts:.3g}", f"{joined:.3g}", f"{joined / whole:.2f}", f"{(parts + joined) / parts:.2f}", f"{(parts + joined) / whole:.2f}",
+            f"{(counting + joining) / counting:.2f} ({counting:.2g} s and {joining:.2g} s)",
             *(f"{many(one)} and {many(other)}" for one, other in (of.words, of.pairs)), f"{of.written[0] / 1e6:,.0f} and {of.written[1] / 1e6:,.0f}",
         ])
-    return table(["text", "whole, s", "64 parts, s", "joined, s", "joined, of the whole", "parts and join, of the parts alone", "of the whole", "distinct words: whole, parts", "pairs: whole, parts",
-                  "written, MB: whole, parts"], rows)
+    return table(["text", "whole, s", "64 parts, s", "joined, s", "joined, of the whole", "parts and join, of the parts alone", "of the whole", f"of the parts alone, {CORES} cores supposed",
+                  "distinct words: whole, parts", "pairs: whole, parts", "written, MB: whole, parts"], rows)
 
 
 # The simulated run.
 
-CORES = int(supposed("cores of a worker"))
 NETWORK = supposed("network of a worker, GB/s") * 1e9
 SEEDS = range(20)
 
