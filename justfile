@@ -146,10 +146,10 @@ bench-large DATA VOCABULARY PYTHON="python3" OUT="out/bench-large":
     cargo build --release --workspace --bin engraft --bin bench
     {{PYTHON}} benches/large.py target/release/engraft {{DATA}} {{VOCABULARY}} --bench target/release/bench --out {{OUT}}
 
-# Counts of a corpus in 64 parts beside those of the whole (PYTHON needs pyarrow; best on a machine that does nothing else).
-bench-parts DATA VOCABULARY PYTHON="python3":
+# Counts of a corpus in 64 parts beside those of the whole (some 2 GB below OUT; best on a machine that does nothing else).
+bench-parts DATA VOCABULARY PYTHON="python3" OUT="out/bench-parts":
     cargo build --release --workspace --bin engraft
-    {{PYTHON}} benches/parts.py target/release/engraft {{DATA}} {{VOCABULARY}}
+    {{PYTHON}} benches/parts.py target/release/engraft {{DATA}} {{VOCABULARY}} --out {{OUT}}
 
 # The tables of docs/scale.md from the rates of docs/benchmarks.md; `just scale --write docs/scale.md` puts them there.
 scale *ARGS:

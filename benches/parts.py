@@ -1,10 +1,10 @@
 """Counts of a corpus in parts beside those of the whole.
 
-Usage: parts.py ENGRAFT DATA VOCABULARY [--threads N] [--out OUT]
+Usage: parts.py ENGRAFT DATA VOCABULARY [--out OUT]
 ENGRAFT is the binary; DATA has medquad/, hoc/, bc5cdr/ and pubmedqa/ as published; VOCABULARY is BERT's vocab.txt. The texts once, and twelve times with their
 lines shuffled and, from the second time on, a quarter of the words replaced by others of them, each in 64 files that are a part each. Seconds are on the
 clock, and of the processor where it says so, medians of three; those of the parts are of all parts in one process, those of the join do not include the parts.
-Whole and joined counts must be the same bytes. Prints a table in Markdown. Needs pyarrow.
+Two threads, as benches/scale.py reads the table. Whole and joined counts must be the same bytes; some 2 GB below OUT. Prints a table in Markdown.
 """
 
 import argparse
@@ -14,13 +14,12 @@ import random
 import shutil
 import statistics
 import sys
-import tempfile
 from pathlib import Path
 
 from maps import table, texts
 from runs import Runs
 
-FILES, RUNS = 64, 3
+FILES, RUNS, THREADS = 64, 3, 2
 
 
 def enlarged(lines):
@@ -49,7 +48,7 @@ def compared(runs, name, lines, given):
     costs = {"whole": [], "parts": [], "joined": []}
 
     def measured(what, stages, out, *how):
-        processor, _, seconds = runs.run(stages, out, *how, jobs=given.threads)
+        processor, _, seconds = runs.run(stages, out, *how, jobs=THREADS)
         costs[what].append((seconds, processor))
 
     for _ in range(RUNS):
@@ -76,10 +75,9 @@ def main():
     parser.add_argument("engraft", type=Path)
     parser.add_argument("data", type=Path)
     parser.add_argument("vocabulary", type=Path)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("out/bench-parts"))
     given = parser.parse_args()
-    work = (given.out or Path(tempfile.mkdtemp(prefix="engraft-parts-"))).resolve()
+    work = given.out.resolve()
     work.mkdir(parents=True, exist_ok=True)
     if any(work.iterdir()):
         sys.exit(f"{work} is not empty")
@@ -87,7 +85,7 @@ def main():
     lines = [" ".join(one.split()) + "\n" for one in texts(given.data.resolve())]
     runs = Runs(given.engraft.resolve(), work)
     rows = [compared(runs, name, some, given) for name, some in (("27 MB", lines), ("309 MB", enlarged(lines)))]
-    print(f"Texts in {FILES} files, each a part, counted by {given.threads} threads:\n")
+    print(f"Texts in {FILES} files, each a part, counted by {THREADS} threads:\n")
     heads = ["text", "whole, s", "64 parts, s", "64 parts, processor s", "joined, s", "joined, processor s"]
     table([*heads, *(f"{what}: {of}" for what in ("words", "pairs", "bytes") for of in ("whole", "parts"))], rows)
     print(f"{os.cpu_count()} cores; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; medians of {RUNS} runs.")

@@ -158,7 +158,7 @@ class Parted:
     written: tuple
 
     def on(self, cores):
-        """Seconds of parts and of join on so many cores: while one thread alone works, or all wait, more of them do not make it faster (Amdahl)."""
+        """Seconds of parts and of join on so many cores: what one of two threads does alone stays as it is (Amdahl); time in which both wait counts twice."""
         for clock, processor in (self.parts, self.joined):
             alone = max(0.0, 2 * clock - processor)
             yield alone + (processor - alone) / cores
@@ -466,7 +466,7 @@ def ways():
             f"{(counting + joining) / counting:.2f} ({counting:.2g} s and {joining:.2g} s)",
             *(f"{many(one)} and {many(other)}" for one, other in (of.words, of.pairs)), f"{of.written[0] / 1e6:,.0f} and {of.written[1] / 1e6:,.0f}",
         ])
-    return table(["text", "whole, s", "64 parts, s", "joined, s", "joined, of the whole", "parts and join, of the parts alone", "of the whole", f"of the parts alone, {CORES} cores supposed",
+    return table(["text", "whole, s", "64 parts, s", "joined, s", "joined, of the whole", "parts and join, of the parts alone", "of the whole", f"of the parts alone, projected to {CORES} cores",
                   "distinct words: whole, parts", "pairs: whole, parts", "written, MB: whole, parts"], rows)
 
 

@@ -80,14 +80,14 @@ def main():
             part.p = 0.0
     model.config.attention_probs_dropout_prob = 0.0
     began, theirs = time.perf_counter(), []
-    print("| step | tokens | rate | engraft: loss | PyTorch: loss | engraft: norm of the gradient | PyTorch: norm |\n" + "|--:" * 7 + "|")
+    print("| step | tokens | learning rate | loss, engraft | loss, PyTorch | gradient norm, engraft | gradient norm, PyTorch |\n" + "|--:" * 7 + "|")
     for line, (loss, norm, tokens, rate) in zip(ours, learnt(model, stream, of, len(ours)), strict=True):
         assert (line["tokens"], round(line["learning_rate"], 12)) == (tokens, round(rate, 12)), f"not the same steps: {line}, {tokens} tokens, rate {rate}"
         theirs.append((loss, norm))
         if line["step"] == 1 or line["step"] % max(len(ours) // 10, 1) == 0:
             print(f"| {line['step']} | {tokens:,} | {rate:.2e} | {line['loss']:.5f} | {loss:.5f} | {line['grad_norm']:.4f} | {norm:.4f} |", flush=True)
     apart = [max(abs(line[key] / value - 1) for line, value in zip(ours, values)) for key, values in zip(("loss", "grad_norm"), zip(*theirs))]
-    print(f"\n{len(ours)} steps: losses differ by {apart[0]:.1e} of theirs at most, norms by {apart[1]:.1e}. engraft took {ledger.made(given.out, 'pretrain')['seconds']:.0f} s, "
+    print(f"\n{len(ours)} steps: losses differ by at most {apart[0]:.1e}, relatively, gradient norms by {apart[1]:.1e}. engraft took {ledger.made(given.out, 'pretrain')['seconds']:.0f} s, "
           f"PyTorch {torch.__version__} (transformers {transformers.__version__}) {time.perf_counter() - began:.0f} s.")
 
 

@@ -161,6 +161,18 @@ impl Inner {
     }
 }
 
+impl Drop for Inner {
+    /// Waits for the threads to end, without Python's lock: each ends with its present step at the latest. Those of another process are left alone.
+    fn drop(&mut self) {
+        let Some(running) = self.running.take() else { return };
+        if self.process == std::process::id() {
+            let _ended = Python::try_attach(|py| py.detach(|| drop(running)));
+        } else {
+            std::mem::forget(running);
+        }
+    }
+}
+
 #[pymethods]
 impl Stream {
     #[new]
@@ -307,15 +319,17 @@ impl Stream {
     /// Takes every `workers`-th step from the present one on, beginning with the one that is `worker` steps away: what loaders with several
     /// processes ask for.
     #[pyo3(signature = (worker, workers, begin=None))]
-    fn take_turns(&self, worker: u64, workers: u64, begin: Option<u64>) -> PyResult<()> {
+    fn take_turns(&self, py: Python<'_>, worker: u64, workers: u64, begin: Option<u64>) -> PyResult<()> {
         if worker >= workers {
             return Err(unfit("worker", worker, &format!("a number below workers={workers}")));
         }
-        let mut inner = self.here()?;
-        let state = inner.state.clone();
-        inner.turns = Turns { worker, workers, begin: begin.unwrap_or(state.step) };
-        inner.place(state);
-        Ok(())
+        py.detach(|| {
+            let mut inner = self.here()?;
+            let state = inner.state.clone();
+            inner.turns = Turns { worker, workers, begin: begin.unwrap_or(state.step) };
+            inner.place(state);
+            Ok(())
+        })
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {

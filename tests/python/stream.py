@@ -216,18 +216,40 @@ def python_goes_on_meanwhile():
     assert within > 10, f"{within} turns in {ended - began:.3f} s"
 
 
+def ahead_of(before):
+    """Names of the stream's threads that were not there before, and their priorities; threads that end while one looks are left out."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            name, priority = (task / "comm").read_text().strip(), os.getpriority(os.PRIO_PROCESS, int(task.name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(task.name) not in before and name in ("engraft-stream", "engraft-read", "engraft-read-0"):
+            found.append((name, priority))
+    return sorted(found)
+
+
 def threads_that_work_ahead_stand_behind():
-    """They take no processor from the program's own threads; who waits for a step leaves them his. Linux alone has priorities of threads."""
+    """They take no processor from the program's own threads. Linux alone has priorities of threads."""
     if sys.platform != "linux":
         return
-    threads = lambda: {int(thread.name) for thread in Path("/proc/self/task").iterdir()}
-    before = threads()
-    made = stream(items=50)
-    next(made)
-    ahead = threads() - before
-    assert len(ahead) == 3, f"{len(ahead)} threads work ahead: one makes steps, one windows, one reads for it"
     behind = min(os.getpriority(os.PRIO_PROCESS, 0) + 10, 19)
-    assert all(os.getpriority(os.PRIO_PROCESS, thread) == behind for thread in ahead)
+    for windows, names in ((1, ["engraft-read", "engraft-read-0", "engraft-stream"]), (0, ["engraft-read-0", "engraft-stream"])):
+        before = {int(task.name) for task in Path("/proc/self/task").iterdir()}
+        made = stream(items=50, windows_ahead=windows)
+        next(made)
+        expected, late = [(name, behind) for name in names], time.monotonic() + 20
+        # A pool that only found out whether the settings fit may be ending still, and the others beginning.
+        while (found := ahead_of(before)) != expected:
+            assert time.monotonic() < late, f"{found}, expected {expected}"
+            os.sched_yield()
+
+
+def a_fork_gives_up_a_stream_whose_threads_it_has_not():
+    held = [stream(items=50)]
+    next(held[0])
+    in_fork(lambda: held.clear() is None)
+    held.clear()
 
 
 def shards_of_a_server_are_the_same():
@@ -332,7 +354,7 @@ def negatives_that_cannot_be_drawn_are_no_secret():
 
 if __name__ == "__main__":
     checks = [value for value in list(globals().values()) if callable(value) and getattr(value, "__module__", "") == "__main__"]
-    helpers = {stream, rows, endless, plain, together, refused, stored, in_fork}
+    helpers = {stream, rows, endless, plain, together, refused, stored, in_fork, ahead_of}
     for check in checks:
         if check not in helpers:
             began = time.perf_counter()

@@ -7,14 +7,18 @@ use rustix::process::{getpid, getpriority_process, setpriority_process};
 #[cfg(target_os = "linux")]
 const BEHIND: i32 = 10;
 
-/// Puts the present thread behind the program's first one, so that making steps ahead takes no processor from who uses them. Whoever waits for
-/// a step leaves the processor, and the thread has all of it. On Linux alone, where each thread has a priority of its own.
+/// Lowers the priority of the present thread below that of the program's first one, so that making steps ahead takes no processor from what
+/// uses them; while that waits for a step, the thread has its processor. On Linux alone, where each thread has a priority of its own. A system that
+/// refuses leaves it as it is: only speed depends on it.
 pub(super) fn stand_behind() {
     #[cfg(target_os = "linux")]
-    // From the first thread's place, since a thread inherits that of the one that starts it. A system that refuses leaves it where it is:
-    // nothing but speed depends on it.
-    let _refused =
-        getpriority_process(Some(getpid())).and_then(|first| setpriority_process(None, first + BEHIND));
+    if let (Ok(first), Ok(own)) = (getpriority_process(Some(getpid())), getpriority_process(None)) {
+        // Not from its own place: a thread inherits that of the one that starts it, which may stand behind already.
+        let behind = first + BEHIND;
+        if own < behind {
+            let _refused = setpriority_process(None, behind);
+        }
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -208,13 +208,11 @@ impl Windows {
         redraw: Option<Arc<dyn Redraw>>,
         ahead: Ahead,
     ) -> Result<Self, Error> {
-        let mut pool = ThreadPoolBuilder::new()
+        let pool = ThreadPoolBuilder::new()
             .num_threads(ahead.threads.max(1))
-            .thread_name(|number| format!("engraft-read-{number}"));
-        if ahead.windows > 0 {
-            pool = pool.start_handler(|_| stand_behind());
-        }
-        let pool = pool.build();
+            .thread_name(|number| format!("engraft-read-{number}"))
+            .start_handler(|_| stand_behind())
+            .build();
         let pool = pool.map_err(|error| no_thread(&error))?;
         let loader = Arc::new(Loader { sources, order, redraw, pool });
         Ok(Self { loader, ahead: ahead.windows, next: (0, 0), reading: None })
