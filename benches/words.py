@@ -39,9 +39,8 @@ def settings(out):
 
 def learnt(model, stream, of, steps):
     """Loss and gradient's norm of each step."""
-    named = list(model.named_parameters())
-    decayed = [parameter for name, parameter in named if parameter.dim() > 1]
-    plain = [parameter for name, parameter in named if parameter.dim() == 1]
+    decayed = [parameter for parameter in model.parameters() if parameter.dim() > 1]
+    plain = [parameter for parameter in model.parameters() if parameter.dim() == 1]
     constants = {"lr": 0.0, "betas": (of["pretrain.adamw.beta1"], of["pretrain.adamw.beta2"]), "eps": of["pretrain.adamw.epsilon"]}
     groups = [{"params": decayed, "weight_decay": of["pretrain.adamw.weight_decay"]}, {"params": plain, "weight_decay": 0.0}]
     optimiser = torch.optim.AdamW(groups, **constants, fused=True)
@@ -74,11 +73,8 @@ def main():
     of = settings(given.out)
     ours = [json.loads(line) for line in (given.out / "pretrain/metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     stream = engraft.Stream(given.out / "shards", schedule="merged", items=of["pretrain.stream.batching.items"], seed=of["pretrain.seed"])
-    model = transformers.BertForMaskedLM.from_pretrained(given.start, attn_implementation="sdpa").train()
-    for part in model.modules():
-        if isinstance(part, torch.nn.Dropout):
-            part.p = 0.0
-    model.config.attention_probs_dropout_prob = 0.0
+    none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    model = transformers.BertForMaskedLM.from_pretrained(given.start, attn_implementation="sdpa", **none).train()
     began, theirs = time.perf_counter(), []
     print("| step | tokens | learning rate | loss, engraft | loss, PyTorch | gradient norm, engraft | gradient norm, PyTorch |\n" + "|--:" * 7 + "|")
     for line, (loss, norm, tokens, rate) in zip(ours, learnt(model, stream, of, len(ours)), strict=True):
