@@ -148,27 +148,30 @@ MEASURED = {
 class Parted:
     """A corpus counted whole and in 64 parts: seconds, distinct words, pairs and bytes of the whole, and of the parts together."""
 
+    #: By two threads, on the clock.
     whole: float
-    #: By two threads: on the clock, and of the processor.
-    parts: tuple
-    #: What joining the parts takes, likewise.
-    joined: tuple
+    parts: float
+    #: What joining the parts takes.
+    joined: float
+    #: Parts and join by as many threads as the cores have that are projected, but on two: on the clock, and of the processor.
+    by_many: tuple
     words: tuple
     pairs: tuple
     written: tuple
 
     def on(self, cores):
-        """Seconds of parts and of join on so many cores: what one of two threads does alone stays as it is (Amdahl); time in which both wait counts twice."""
-        for clock, processor in (self.parts, self.joined):
+        """Seconds of parts and of join on so many cores: what one thread does alone stays as it is (Amdahl); time in which both cores wait counts twice."""
+        for clock, processor in self.by_many:
             alone = max(0.0, 2 * clock - processor)
             yield alone + (processor - alone) / cores
 
 
 def of_parted(text):
     """A row of the texts that were counted whole and in parts."""
-    value = lambda column: bench.rate(IN_PARTS, column, row=text)
+    value = lambda column, threads="2": bench.rate(IN_PARTS, column, row=text, threads=threads)
     return Parted(
-        value("whole, s"), (value("64 parts, s"), value("64 parts, processor s")), (value("joined, s"), value("joined, processor s")),
+        *(value(f"{what}, s") for what in ("whole", "64 parts", "joined")),
+        tuple(tuple(value(f"{what}, {of}", "16") for of in ("s", "processor s")) for what in ("64 parts", "joined")),
         *((int(value(f"{what}: whole")), int(value(f"{what}: parts"))) for what in ("words", "pairs", "bytes")),
     )
 
@@ -459,7 +462,7 @@ def ways():
     """Parts beside counting the parts alone, and beside counting the whole."""
     rows = []
     for text, of in PARTED.items():
-        whole, parts, joined = of.whole, of.parts[0], of.joined[0]
+        whole, parts, joined = of.whole, of.parts, of.joined
         counting, joining = of.on(CORES)
         rows.append([
             text, f"{whole:.3g}", f"{parts:.3g}", f"{joined:.3g}", f"{joined / whole:.2f}", f"{(parts + joined) / parts:.2f}", f"{(parts + joined) / whole:.2f}",

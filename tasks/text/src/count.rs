@@ -10,6 +10,7 @@ mod feed;
 mod merged;
 mod part;
 mod pass;
+mod piece;
 mod read;
 mod runs;
 mod scan;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 use base::cancel::{CancelToken, Cancelled};
 use base::self_check;
 use base::setting::InvalidSetting;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::{Deserialize, Serialize};
 
 pub use feed::{Feed, count};
@@ -280,6 +282,11 @@ impl Room {
             return Err(InvalidSetting::new("threads", 0, "at least 1").into());
         }
         Ok(())
+    }
+
+    fn pool(&self, threads: usize) -> Result<ThreadPool, Error> {
+        let built = ThreadPoolBuilder::new().num_threads(threads).build();
+        built.map_err(|refused| Error::Thread(io::Error::other(refused)))
     }
 }
 

@@ -1,17 +1,19 @@
 //! Counts of the shards or parts of a corpus put together, each exactly once.
 
 use std::path::{Path, PathBuf};
-use std::{io, thread};
+use std::thread;
 
 use base::self_check;
 use base::setting::InvalidSetting;
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 
 use super::accumulate::key;
 use super::corpus::Corpus;
 use super::part::{Extent, Share};
 use super::pass::{Counts, Of, ranks};
+use super::piece::{Met, Piece, pieces};
 use super::read::Read;
-use super::runs::Runs;
+use super::runs::{Entry, Runs};
 use super::scan::OUT;
 use super::schema::{INDEX, Index, Table};
 use super::shard::misfits;
@@ -194,69 +196,71 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The pairs of all shards by their ranks in the whole: each thread sorts those of some.
+/// The pairs of all shards by their ranks in the whole. As many row groups as memory holds are read and sorted side by side and make one run, whatever the number of threads.
 fn pairs(read: &[Read], ranks: &[Vec<u32>], table: Table, room: &Room, order: Order) -> Result<Runs, Error> {
-    let threads = room.threads.min(read.len()).max(1);
-    let most = (room.memory / 4 / threads / size_of::<(u64, u64)>()).max(1);
-    let some = &|number: usize| {
-        let mut sorter = Sorter { runs: Runs::new(room), waiting: Vec::new(), most, order };
-        for (shard, ranks) in read.iter().zip(ranks).skip(number).step_by(threads) {
-            sorter.shard(shard, ranks, table)?;
+    let pool = room.pool(room.threads)?;
+    let most = room.memory / 4 / size_of::<Entry>();
+    let mut all =
+        Waiting { order, met: vec![Vec::new(); read.len()], pieces: Vec::new(), runs: Runs::shared(room) };
+    let mut rows = 0;
+    for (shard, (read, ranks)) in read.iter().zip(ranks).enumerate() {
+        for piece in pieces(read, table)? {
+            if rows + piece.rows > most {
+                pool.install(|| all.run())?;
+                rows = 0;
+            }
+            rows += piece.rows;
+            all.pieces.push(Ranked { shard, piece, ranks });
         }
-        sorter.finish()
-    };
-    thread::scope(|scope| {
-        let start = |number| thread::Builder::new().spawn_scoped(scope, move || some(number));
-        let sorters: io::Result<Vec<_>> = (0..threads).map(start).collect();
-        let mut all = Runs::new(room);
-        for sorter in sorters.map_err(Error::Thread)? {
-            all.append(joined(sorter)?);
-        }
-        Ok(all)
-    })
+    }
+    pool.install(|| all.run())?;
+    read.iter().zip(&all.met).try_for_each(|(shard, met)| shard.complete(table, met))?;
+    Ok(all.runs)
 }
 
-/// What one thread sorts.
-struct Sorter {
-    runs: Runs,
-    waiting: Vec<(u64, u64)>,
-    most: usize,
+/// Row groups that are to make a run together.
+struct Waiting<'r> {
     order: Order,
+    pieces: Vec<Ranked<'r>>,
+    runs: Runs,
+    /// Per shard, what was met in its row groups.
+    met: Vec<Vec<Met>>,
 }
 
-impl Sorter {
-    fn shard(&mut self, shard: &Read, ranks: &[u32], table: Table) -> Result<(), Error> {
-        shard.pairs(table, |pair| {
-            let [mut left, mut right] = [pair.left, pair.right].map(|rank| ranks[rank as usize]);
+/// A row group with the ranks in the whole of its shard's words.
+struct Ranked<'r> {
+    shard: usize,
+    piece: Piece<'r>,
+    ranks: &'r [u32],
+}
+
+impl Waiting<'_> {
+    fn run(&mut self) -> Result<(), Error> {
+        let read: Result<Vec<_>, Error> =
+            self.pieces.par_iter().map(|piece| piece.sorted(self.order)).collect();
+        let (met, lists): (Vec<Met>, Vec<Vec<Entry>>) = read?.into_iter().unzip();
+        for (piece, met) in self.pieces.drain(..).zip(met) {
+            self.met[piece.shard].push(met);
+        }
+        self.runs.push_lists(&lists)
+    }
+}
+
+impl Ranked<'_> {
+    fn sorted(&self, order: Order) -> Result<(Met, Vec<Entry>), Error> {
+        let mut entries = Vec::with_capacity(self.piece.rows);
+        let met = self.piece.pairs(None, |pair| {
+            let [mut left, mut right] = [pair.left, pair.right].map(|rank| self.ranks[rank as usize]);
             if left == OUT || right == OUT {
                 return Ok::<(), Error>(());
             }
-            if self.order == Order::Symmetric && left > right {
+            if order == Order::Symmetric && left > right {
                 (left, right) = (right, left);
             }
-            self.waiting.push((key(left, right), pair.count));
-            if self.waiting.len() == self.most { self.spill() } else { Ok(()) }
-        })
-    }
-
-    fn spill(&mut self) -> Result<(), Error> {
-        // By keys alone, which are compared without a branch: counts of the same key are added up.
-        self.waiting.sort_unstable_by_key(|&(key, _)| key);
-        // Two shards may have the same pair; the runs have each key once.
-        self.waiting.dedup_by(|next, kept| {
-            let same = next.0 == kept.0 && kept.1.checked_add(next.1).is_some();
-            if same {
-                kept.1 += next.1;
-            }
-            same
-        });
-        self.runs.push(self.waiting.drain(..))
-    }
-
-    fn finish(mut self) -> Result<Runs, Error> {
-        if !self.waiting.is_empty() {
-            self.spill()?;
-        }
-        Ok(self.runs)
+            entries.push((key(left, right), pair.count));
+            Ok(())
+        })?;
+        radsort::sort_by_key(&mut entries, |entry| entry.0);
+        Ok((met, entries))
     }
 }

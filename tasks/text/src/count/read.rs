@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{UInt32Type, UInt64Type};
+use arrow_array::types::UInt64Type;
 use base::cancel::CancelToken;
 use base::self_check;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 
 use super::Error;
+use super::piece::{Met, pieces};
 use super::schema::{INDEX, Index, Table};
 
 /// A folder of counts.
@@ -56,15 +59,17 @@ impl Read {
         let mut read =
             Self { folder: folder.to_owned(), index, words: Vec::new(), cancel: CancelToken::NEVER };
         let mut words = Vec::new();
-        read.batches::<Error>(Table::Words, |batch| {
-            let (letters, occurrences) = (batch.column(0).as_string::<i32>(), numbers(batch, 1));
+        let metadata = read.metadata(Table::Words)?;
+        let groups = (0..metadata.metadata().num_row_groups()).collect();
+        for batch in read.batches(Table::Words, metadata, groups)? {
+            let batch = batch?;
+            let (letters, occurrences) = (batch.column(0).as_string::<i32>(), numbers(&batch, 1));
             let units = batch.column(2).as_primitive::<UInt64Type>();
             for (row, &occurrences) in occurrences.iter().enumerate() {
                 let units = (!arrow_array::Array::is_null(units, row)).then(|| units.value(row));
                 words.push(Word { letters: letters.value(row).to_owned(), occurrences, units });
             }
-            Ok(())
-        })?;
+        }
         let found = words.len() as u64;
         read.words = words;
         read.expect(Table::Words, found, read.index.words)?;
@@ -86,31 +91,42 @@ impl Read {
         table: Table,
         mut take: impl FnMut(Pair) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (mut rows, mut sum, mut last) = (0, 0u64, None);
-        self.batches::<E>(table, |batch| {
-            let ranks = |column| batch.column(column).as_primitive::<UInt32Type>().values().iter().copied();
-            for ((left, right), &count) in ranks(0).zip(ranks(1)).zip(numbers(batch, 2)) {
-                let known = u64::from(left.max(right)) < self.index.words;
-                if !known || last.is_some_and(|last| last >= (left, right)) {
-                    let problem = format!("row {rows}: the pair ({left}, {right}) has no such words or is out of order; count again");
-                    return Err(Error::Read { file: self.folder.join(table.file()), problem }.into());
-                }
-                last = Some((left, right));
-                rows += 1;
-                sum = sum.wrapping_add(count);
-                take(Pair { left, right, count })?;
+        let mut met = Vec::new();
+        for piece in pieces(self, table)? {
+            met.push(piece.pairs(met.last(), &mut take)?);
+        }
+        Ok(self.complete(table, &met)?)
+    }
+
+    /// Checks that the row groups of a table, of which this was met, follow each other and have what the index says.
+    pub(super) fn complete(&self, table: Table, met: &[Met]) -> Result<(), Error> {
+        let (mut rows, mut sum, mut last) = (0, 0_u64, None);
+        for group in met {
+            if let Some(first) = group.first.filter(|first| last.is_some_and(|last| last >= *first)) {
+                return Err(self.misplaced(table, rows, first));
             }
-            Ok(())
-        })?;
+            last = group.last.or(last);
+            rows += group.rows;
+            sum = sum.wrapping_add(group.sum);
+        }
         let expected = if table == Table::Pairs { Some(self.index.pairs) } else { self.index.adjacent };
         let expected = expected.map_or((0, 0), |total| (total.rows, total.count));
         self.expect(table, rows, expected.0)?;
-        if sum != expected.1 {
-            let problem =
-                format!("its counts add up to {sum}, but the index says {}: count again", expected.1);
-            return Err(Error::Read { file: self.folder.join(table.file()), problem }.into());
+        if sum == expected.1 {
+            return Ok(());
         }
-        Ok(())
+        let problem = format!("its counts add up to {sum}, but the index says {}: count again", expected.1);
+        Err(self.refused(table, problem))
+    }
+
+    fn refused(&self, table: Table, problem: String) -> Error {
+        Error::Read { file: self.folder.join(table.file()), problem }
+    }
+
+    pub(super) fn misplaced(&self, table: Table, row: u64, pair: (u32, u32)) -> Error {
+        let problem =
+            format!("row {row}: the pair {pair:?} has no such words or is out of order; count again");
+        self.refused(table, problem)
     }
 
     fn expect(&self, table: Table, found: u64, expected: u64) -> Result<(), Error> {
@@ -118,31 +134,47 @@ impl Read {
             return Ok(());
         }
         let problem = format!("has {found} rows, but the index says {expected}: count again");
-        Err(Error::Read { file: self.folder.join(table.file()), problem })
+        Err(self.refused(table, problem))
     }
 
-    fn batches<E: From<Error>>(
+    fn damaged(&self, table: Table) -> impl Fn(String) -> Error + use<'_> {
+        move |problem| self.refused(table, format!("{problem}; count again"))
+    }
+
+    fn file(&self, table: Table) -> Result<File, Error> {
+        let opened = File::open(self.folder.join(table.file()));
+        opened.map_err(|e| self.damaged(table)(format!("cannot be opened: {e}")))
+    }
+
+    /// What the file says of itself.
+    pub(super) fn metadata(&self, table: Table) -> Result<ArrowReaderMetadata, Error> {
+        let damaged = self.damaged(table);
+        let metadata = ArrowReaderMetadata::load(&self.file(table)?, ArrowReaderOptions::new())
+            .map_err(|e| damaged(e.to_string()))?;
+        if metadata.schema().fields() == table.columns().fields() {
+            return Ok(metadata);
+        }
+        Err(damaged("has other columns than expected".to_owned()))
+    }
+
+    /// The rows of some row groups of a file with this metadata.
+    pub(super) fn batches(
         &self,
         table: Table,
-        mut take: impl FnMut(&RecordBatch) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let file = self.folder.join(table.file());
-        let damaged =
-            |problem: String| Error::Read { file: file.clone(), problem: format!("{problem}; count again") };
-        let opened = File::open(&file).map_err(|e| damaged(format!("cannot be opened: {e}")))?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(|e| damaged(e.to_string()))?;
-        if builder.schema().fields() != table.columns().fields() {
-            return Err(damaged("has other columns than expected".to_owned()).into());
-        }
-        let reader = builder.with_batch_size(1 << 15).build().map_err(|e| damaged(e.to_string()))?;
-        for batch in reader {
-            self.cancel.check().map_err(Error::from)?;
-            take(&batch.map_err(|e| damaged(e.to_string()))?)?;
-        }
-        Ok(())
+        metadata: ArrowReaderMetadata,
+        groups: Vec<usize>,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch, Error>>, Error> {
+        let damaged = self.damaged(table);
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file(table)?, metadata);
+        let builder = builder.with_row_groups(groups).with_batch_size(1 << 15);
+        let batches = builder.build().map_err(|e| damaged(e.to_string()))?;
+        Ok(batches.map(move |batch| {
+            self.cancel.check()?;
+            batch.map_err(|e| damaged(e.to_string()))
+        }))
     }
 }
 
-fn numbers(batch: &RecordBatch, column: usize) -> &[u64] {
+pub(super) fn numbers(batch: &RecordBatch, column: usize) -> &[u64] {
     batch.column(column).as_primitive::<UInt64Type>().values()
 }

@@ -9,7 +9,12 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+
 use super::{Error, Room};
+
+/// A key and its count.
+pub(super) type Entry = (u64, u64);
 
 /// So many runs are merged into a longer one before there are more of their kind: each open one has a buffer. More than four threads share as many as four have, since
 /// each run is an open file.
@@ -22,6 +27,8 @@ pub(super) const BUFFER: usize = 1 << 14;
 const MARK: usize = 1 << 9;
 /// Bytes that an entry takes at most.
 const MOST_BYTES: usize = 20;
+/// Entries of all lists or runs that are merged by one thread at a time: few enough to stay near the processor.
+const PIECE: usize = 1 << 16;
 /// Every key.
 const ALL: Range<u64> = 0..u64::MAX;
 
@@ -41,6 +48,11 @@ impl Runs {
         Self { kinds: Vec::new(), room: room.clone(), most }
     }
 
+    /// None yet, for all threads together: [`Self::push_lists`].
+    pub(super) fn shared(room: &Room) -> Self {
+        Self { kinds: Vec::new(), room: room.clone(), most: MOST_RUNS }
+    }
+
     /// What was to be counted with.
     pub(super) fn room(&self) -> &Room {
         &self.room
@@ -52,7 +64,7 @@ impl Runs {
     }
 
     /// Keeps a run. Keys must ascend.
-    pub(super) fn push(&mut self, mut entries: impl Iterator<Item = (u64, u64)>) -> Result<(), Error> {
+    pub(super) fn push(&mut self, mut entries: impl Iterator<Item = Entry>) -> Result<(), Error> {
         let refused = Error::temporary(&self.room.folder);
         let mut run = Writing::new(&self.room.folder).map_err(&refused)?;
         let mut keys = 0;
@@ -62,15 +74,64 @@ impl Runs {
             run.push(key, count).map_err(&refused)
         })?;
         self.keep(0, run.finish().map_err(&refused)?);
+        self.settle(|runs, full| {
+            let mut run = Writing::new(&runs.room.folder).map_err(&refused)?;
+            runs.add_up(full, ALL, |key, count| run.push(key, count).map_err(&refused))?;
+            run.finish().map_err(&refused)
+        })
+    }
+
+    /// Keeps one run of all lists, each of which has keys that ascend: ranges of keys are merged and encoded side by side, by the pool that this is called in.
+    pub(super) fn push_lists(&mut self, lists: &[Vec<Entry>]) -> Result<(), Error> {
+        if lists.iter().all(Vec::is_empty) {
+            return Ok(());
+        }
+        let some =
+            |list: &Vec<Entry>| list.iter().skip(MARK).step_by(MARK).map(|entry| entry.0).collect::<Vec<_>>();
+        let run = self.merged(&between(lists.iter().flat_map(some).collect(), PIECE), |keys| {
+            let place = |list: &[Entry], key| list.partition_point(|entry| entry.0 < key);
+            let mut entries = Vec::new();
+            for list in lists {
+                entries.extend_from_slice(&list[place(list, keys.start)..place(list, keys.end)]);
+            }
+            // Digit by digit: lists that are merged would cost a comparison that is hard to predict for each entry and level.
+            radsort::sort_by_key(&mut entries, |entry| entry.0);
+            add_equal(&mut entries)?;
+            Ok(entries)
+        })?;
+        self.keep(0, run);
+        self.settle(|runs, full| runs.merged(&ranges(full, PIECE), |keys| runs.sums(full, keys)))
+    }
+
+    /// A run of what `entries` has in each of the ranges, which follow each other.
+    fn merged(
+        &self,
+        ranges: &[Range<u64>],
+        entries: impl Fn(Range<u64>) -> Result<Vec<Entry>, Error> + Sync,
+    ) -> Result<Run, Error> {
+        let refused = Error::temporary(&self.room.folder);
+        let mut run = Writing::new(&self.room.folder).map_err(&refused)?;
+        for some in ranges.chunks(4 * self.room.threads.max(1)) {
+            self.room.cancel.check()?;
+            let stretches: Result<Vec<_>, Error> =
+                some.par_iter().map(|keys| Stretch::new(&entries(keys.clone())?).map_err(&refused)).collect();
+            for stretch in stretches?.into_iter().flatten() {
+                run.append(&stretch).map_err(&refused)?;
+            }
+        }
+        run.finish().map_err(&refused)
+    }
+
+    /// Merges as many runs of a kind as there may be into one of the next.
+    fn settle(&mut self, merged: impl Fn(&Self, &[Run]) -> Result<Run, Error>) -> Result<(), Error> {
         for kind in 0.. {
             let most = if kind == 0 { self.most } else { LEAST_RUNS };
             if self.kinds.get(kind).is_none_or(|runs| runs.len() < most) {
                 break;
             }
             let full = std::mem::take(&mut self.kinds[kind]);
-            let mut run = Writing::new(&self.room.folder).map_err(&refused)?;
-            self.add_up(&full, ALL, |key, count| run.push(key, count).map_err(&refused))?;
-            self.keep(kind + 1, run.finish().map_err(&refused)?);
+            let run = merged(self, &full)?;
+            self.keep(kind + 1, run);
         }
         Ok(())
     }
@@ -91,21 +152,21 @@ impl Runs {
 
     /// Ranges of keys that follow each other and are all there are, each with about `entries` entries of all runs together.
     pub(super) fn ranges(&self, entries: usize) -> Vec<Range<u64>> {
-        let marks = self.kinds.iter().flatten().flat_map(|run| run.marks.iter().skip(1));
-        let mut lasts: Vec<u64> = marks.map(|mark| mark.last).collect();
-        lasts.sort_unstable();
-        let step = (entries / MARK).max(1);
-        let mut cuts: Vec<u64> = lasts.chunks_exact(step).map(|some| some[step - 1] + 1).collect();
-        cuts.dedup();
-        let starts = std::iter::once(ALL.start).chain(cuts.iter().copied());
-        let ends = cuts.iter().copied().chain(std::iter::once(ALL.end));
-        starts.zip(ends).map(|(start, end)| start..end).collect()
+        ranges(self.kinds.iter().flatten(), entries)
     }
 
     /// The keys of a range with the sums of their counts.
-    pub(super) fn entries(&self, keys: Range<u64>) -> Result<Vec<(u64, u64)>, Error> {
+    pub(super) fn entries(&self, keys: Range<u64>) -> Result<Vec<Entry>, Error> {
+        self.sums(self.kinds.iter().flatten(), keys)
+    }
+
+    fn sums<'r>(
+        &self,
+        runs: impl IntoIterator<Item = &'r Run>,
+        keys: Range<u64>,
+    ) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
-        self.add_up(self.kinds.iter().flatten(), keys, |key, sum| {
+        self.add_up(runs, keys, |key, sum| {
             entries.push((key, sum));
             Ok(())
         })?;
@@ -155,6 +216,40 @@ impl Runs {
     }
 }
 
+/// The ranges of keys of runs, each with about `entries` of their entries.
+fn ranges<'r>(runs: impl IntoIterator<Item = &'r Run>, entries: usize) -> Vec<Range<u64>> {
+    between(
+        runs.into_iter().flat_map(|run| run.marks.iter().skip(1)).map(|mark| mark.last).collect(),
+        entries,
+    )
+}
+
+/// The ranges of keys between some of which there are [`MARK`] entries each, in each about `entries` entries.
+fn between(mut lasts: Vec<u64>, entries: usize) -> Vec<Range<u64>> {
+    lasts.sort_unstable();
+    let step = (entries / MARK).max(1);
+    let mut cuts: Vec<u64> = lasts.chunks_exact(step).map(|some| some[step - 1] + 1).collect();
+    cuts.dedup();
+    let starts = std::iter::once(ALL.start).chain(cuts.iter().copied());
+    let ends = cuts.iter().copied().chain(std::iter::once(ALL.end));
+    starts.zip(ends).map(|(start, end)| start..end).collect()
+}
+
+/// Makes one entry of those with the same key, which follow each other.
+fn add_equal(entries: &mut Vec<Entry>) -> Result<(), Error> {
+    let mut fits = true;
+    entries.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            let (sum, beyond) = kept.1.overflowing_add(next.1);
+            kept.1 = sum;
+            fits &= !beyond;
+        }
+        same
+    });
+    if fits { Ok(()) } else { Err(Error::Overflow) }
+}
+
 /// A sorted run: the steps between keys and the counts, as variable-length numbers.
 #[derive(Debug)]
 struct Run {
@@ -172,19 +267,35 @@ struct Mark {
 }
 
 /// A run in the making.
-struct Writing {
-    file: BufWriter<File>,
+struct Writing<W> {
+    file: W,
     marks: Vec<Mark>,
     entries: usize,
     end: Mark,
 }
 
-impl Writing {
+impl Writing<BufWriter<File>> {
     fn new(folder: &Path) -> io::Result<Self> {
         let file = BufWriter::with_capacity(BUFFER, tempfile::tempfile_in(folder)?);
         Ok(Self { file, marks: Vec::new(), entries: 0, end: Mark::default() })
     }
 
+    /// Adds a stretch, whose keys are larger than those in front.
+    fn append(&mut self, Stretch { first, rest }: &Stretch) -> io::Result<()> {
+        self.push(first.0, first.1)?;
+        let in_front = self.end.at;
+        self.marks.extend(rest.marks.iter().map(|mark| Mark { at: in_front + mark.at, ..*mark }));
+        self.entries += rest.entries;
+        self.end = Mark { at: in_front + rest.end.at, ..rest.end };
+        self.file.write_all(&rest.file)
+    }
+
+    fn finish(self) -> io::Result<Run> {
+        Ok(Run { file: self.file.into_inner().map_err(io::IntoInnerError::into_error)?, marks: self.marks })
+    }
+}
+
+impl<W: Write> Writing<W> {
     fn push(&mut self, key: u64, count: u64) -> io::Result<()> {
         if self.entries.is_multiple_of(MARK) {
             self.marks.push(self.end);
@@ -196,9 +307,22 @@ impl Writing {
         self.end = Mark { last: key, at: self.end.at + length as u64 };
         self.file.write_all(&bytes[..length])
     }
+}
 
-    fn finish(self) -> io::Result<Run> {
-        Ok(Run { file: self.file.into_inner().map_err(io::IntoInnerError::into_error)?, marks: self.marks })
+/// Some entries of a run, encoded while those in front are not: what the first is a step from is known later.
+struct Stretch {
+    first: Entry,
+    rest: Writing<Vec<u8>>,
+}
+
+impl Stretch {
+    /// Nothing where there is no entry.
+    fn new(entries: &[Entry]) -> io::Result<Option<Self>> {
+        let Some((&first, others)) = entries.split_first() else { return Ok(None) };
+        let end = Mark { last: first.0, at: 0 };
+        let mut rest = Writing { file: Vec::new(), marks: Vec::new(), entries: 0, end };
+        others.iter().try_for_each(|&(key, count)| rest.push(key, count))?;
+        Ok(Some(Self { first, rest }))
     }
 }
 
@@ -354,11 +478,50 @@ mod tests {
     }
 
     #[test]
+    fn a_run_of_sorted_lists_is_their_sum_and_can_be_entered_anywhere() {
+        let list = |of: u64, keys: u64| -> Vec<Entry> {
+            (0..keys).map(|n| ((n * (of % 5 + 1)) << (of % 3), n % 3 + (of << 20) + 1)).collect()
+        };
+        let mut expected = BTreeMap::new();
+        let (mut shared, mut one) =
+            (Runs::shared(&room(CancelToken::NEVER)), Runs::new(&room(CancelToken::NEVER)));
+        shared.push_lists(&[Vec::new(), Vec::new()]).unwrap();
+        assert_eq!(shared.len(), 0);
+        let times = MOST_RUNS as u64 + 3;
+        for time in 0..times {
+            // So many that one thread does not merge them at once, now and then; and some of them empty.
+            let keys = if time % 20 == 0 { PIECE as u64 } else { 700 };
+            let lists = [list(time, keys), Vec::new(), list(time + 1, keys), list(time + 2, 1)];
+            for (key, count) in lists.iter().flatten() {
+                *expected.entry(*key).or_insert(0) += count;
+            }
+            shared.push_lists(&lists).unwrap();
+            lists.into_iter().for_each(|list| one.push(list.into_iter()).unwrap());
+        }
+        assert_eq!(shared.kinds.iter().map(Vec::len).collect::<Vec<_>>(), [3, 1]);
+        let expected: Vec<Entry> = expected.into_iter().collect();
+        assert!(expected.len() > PIECE);
+        for runs in [&shared, &one] {
+            assert!(runs.entries(ALL).unwrap() == expected);
+            let ranges = runs.ranges(1_000);
+            assert!(ranges.len() > 100);
+            let all: Vec<_> = ranges.into_iter().flat_map(|keys| runs.entries(keys).unwrap()).collect();
+            assert!(all == expected);
+        }
+        for keys in [0..1, 511..514, 65_530..65_545, 300_000..300_001] {
+            let within: Vec<_> = expected.iter().copied().filter(|(key, _)| keys.contains(key)).collect();
+            assert_eq!(shared.entries(keys).unwrap(), within);
+        }
+    }
+
+    #[test]
     fn a_sum_beyond_64_bits_is_an_error() {
         let mut runs = Runs::new(&room(CancelToken::NEVER));
         runs.push([(1, u64::MAX)].into_iter()).unwrap();
         runs.push([(1, 1)].into_iter()).unwrap();
         assert!(matches!(runs.entries(ALL), Err(Error::Overflow)));
+        let lists = [vec![(0, 1), (1, u64::MAX)], vec![(1, 1), (2, 1)]];
+        assert!(matches!(Runs::shared(&room(CancelToken::NEVER)).push_lists(&lists), Err(Error::Overflow)));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Counts put on disk.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,13 +7,12 @@ use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use base::self_check;
 use kg::table::parquet_file::{self, Writer};
 use kg::table::row_group::{Groups, RowGroup};
-use rayon::ThreadPoolBuilder;
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use rayon::slice::ParallelSlice as _;
 
 use super::accumulate::ranks;
 use super::pass::Counts;
-use super::runs::{BUFFER, Runs};
+use super::runs::{BUFFER, Entry, Runs};
 use super::schema::{FORMAT, INDEX, Index, Table, Total, VERSION};
 use super::table::{self, BATCH_ROWS, GROUP_ROWS};
 use super::{Error, Room};
@@ -72,13 +70,12 @@ fn write_pairs(folder: &Path, table: Table, runs: &Runs) -> Result<Total, Error>
     let mut file = Groups::create(&path, &schema, &footer)?;
     let mut total = Total { rows: 0, count: 0 };
     let at_once = at_once(runs);
-    let pool = ThreadPoolBuilder::new().num_threads(at_once).build();
-    let pool = pool.map_err(|refused| Error::Thread(io::Error::other(refused)))?;
-    let encode = |entries: &[(u64, u64)]| {
+    let pool = runs.room().pool(at_once)?;
+    let encode = |entries: &[Entry]| {
         RowGroup::encode(&schema, entries.chunks(BATCH_ROWS).map(columns), &footer)
             .map_err(|source| parquet_file::Error::Encode { file: path.clone(), source })
     };
-    let mut write = |entries: &[(u64, u64)]| {
+    let mut write = |entries: &[Entry]| {
         let groups: Result<Vec<RowGroup>, _> =
             pool.install(|| entries.par_chunks(GROUP_ROWS).map(encode).collect());
         groups?.iter().try_for_each(|group| file.append(group))?;
@@ -87,7 +84,7 @@ fn write_pairs(folder: &Path, table: Table, runs: &Runs) -> Result<Total, Error>
         total.count = sum.ok_or(Error::Overflow)?;
         Ok::<(), Error>(())
     };
-    let mut waiting: Vec<(u64, u64)> = Vec::new();
+    let mut waiting: Vec<Entry> = Vec::new();
     for ranges in runs.ranges(GROUP_ROWS / 2).chunks(2 * at_once) {
         let summed: Result<Vec<_>, Error> =
             pool.install(|| ranges.par_iter().map(|keys| runs.entries(keys.clone())).collect());
@@ -111,7 +108,7 @@ fn at_once(runs: &Runs) -> usize {
     (memory / 4 / (GROUP_BYTES + runs.len() * BUFFER)).clamp(1, threads)
 }
 
-fn columns(entries: &[(u64, u64)]) -> Vec<ArrayRef> {
+fn columns(entries: &[Entry]) -> Vec<ArrayRef> {
     let ranks = || entries.iter().map(|entry| ranks(entry.0));
     vec![
         Arc::new(UInt32Array::from_iter_values(ranks().map(|(left, _)| left))),
