@@ -39,10 +39,13 @@ pub(super) fn pieces(read: &Read, table: Table) -> Result<Vec<Piece<'_>>, Error>
     let pieces = groups.map(|(group, of)| {
         let rows = usize::try_from(of.num_rows()).unwrap_or(0);
         let piece = Piece { read, table, metadata: metadata.clone(), group, before, rows };
-        before += rows;
+        before = rows.saturating_add(before);
         piece
     });
-    Ok(pieces.collect())
+    let pieces = pieces.collect();
+    // Before room is made for so many.
+    read.expect(table, before as u64, read.total(table).rows)?;
+    Ok(pieces)
 }
 
 impl Piece<'_> {

@@ -14,7 +14,7 @@ use parquet::arrow::arrow_reader::{
 
 use super::Error;
 use super::piece::{Met, pieces};
-use super::schema::{INDEX, Index, Table};
+use super::schema::{INDEX, Index, Table, Total};
 
 /// A folder of counts.
 #[derive(Debug)]
@@ -109,13 +109,12 @@ impl Read {
             rows += group.rows;
             sum = sum.wrapping_add(group.sum);
         }
-        let expected = if table == Table::Pairs { Some(self.index.pairs) } else { self.index.adjacent };
-        let expected = expected.map_or((0, 0), |total| (total.rows, total.count));
-        self.expect(table, rows, expected.0)?;
-        if sum == expected.1 {
+        let total = self.total(table);
+        self.expect(table, rows, total.rows)?;
+        if sum == total.count {
             return Ok(());
         }
-        let problem = format!("its counts add up to {sum}, but the index says {}: count again", expected.1);
+        let problem = format!("its counts add up to {sum}, but the index says {}: count again", total.count);
         Err(self.refused(table, problem))
     }
 
@@ -129,7 +128,13 @@ impl Read {
         self.refused(table, problem)
     }
 
-    fn expect(&self, table: Table, found: u64, expected: u64) -> Result<(), Error> {
+    /// What the index says of a table of pairs.
+    pub(super) fn total(&self, table: Table) -> Total {
+        let total = if table == Table::Pairs { Some(self.index.pairs) } else { self.index.adjacent };
+        total.unwrap_or(Total { rows: 0, count: 0 })
+    }
+
+    pub(super) fn expect(&self, table: Table, found: u64, expected: u64) -> Result<(), Error> {
         if found == expected {
             return Ok(());
         }
