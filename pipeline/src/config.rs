@@ -49,8 +49,8 @@ pub(crate) struct Config {
     pub out: Option<String>,
     /// The synthetic world. Leave the table out to use only your own data.
     pub world: Option<world::Config>,
-    /// The sources of the graph's triples, read in the order below, whatever their order in the file. `[canon]`, `[split]`, `[summary]` and
-    /// `[shards]` are about this graph and need at least one source.
+    /// The sources of the graph's triples, read in the order below, whatever their order in the file. `[canon]`, `[split]`, `[summary]` and,
+    /// unless its tasks are on texts alone, `[shards]` are about this graph and need at least one source.
     pub sources: Option<kg::source::Config>,
     /// How statements are merged into one graph.
     #[serde(default)]
@@ -164,19 +164,27 @@ impl Config {
     /// The tables about the graph, if there is one.
     ///
     /// # Errors
-    /// When a config without sources says how its graph is made.
+    /// When a config without sources says how its graph, or what of it, is made.
     pub(crate) fn graph(&self) -> anyhow::Result<Option<Graph<'_>>> {
         let Config { sources, canon, split, summary, shards, .. } = self;
         if let Some(sources) = sources {
             return Ok(Some(Graph { sources, canon, split, summary, shards }));
         }
-        let idle = ["canon", "split", "summary", "shards"].into_iter().find(|table| self.origin.has(table));
-        match idle {
-            None => Ok(None),
-            Some(table) => anyhow::bail!(
+        if let Some(table) = ["canon", "split", "summary"].into_iter().find(|table| self.origin.has(table)) {
+            anyhow::bail!(
                 "[{table}] is about a graph, and the config has none: add [sources], or leave [{table}] out"
-            ),
+            );
         }
+        anyhow::ensure!(
+            !self.origin.has("shards") || !shards.is_of_graph(),
+            "shards.tasks has tasks that are made of a graph, and the config has none: add [sources], or name tasks on texts alone (\"masked_lm\", \"tagging\")"
+        );
+        Ok(None)
+    }
+
+    /// The tables of shards that are made of texts alone, if there are such.
+    pub(crate) fn shards_of_texts(&self) -> Option<&stage::shards::Config> {
+        (self.sources.is_none() && self.origin.has("shards")).then_some(&self.shards)
     }
 }
 

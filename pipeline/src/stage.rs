@@ -91,7 +91,14 @@ fn described(
             stages.extend(of_graph);
             Some(shards)
         }
-        None => None,
+        None => match config.shards_of_texts() {
+            Some(table) => {
+                let (shards, made) = shards::Shards::with_parts(table, &words, &places)?;
+                stages.extend(made);
+                Some(shards)
+            }
+            None => None,
+        },
     };
     stages.extend(on_corpus(config, &words.0, words.1, &places)?);
     stages.extend(trained(config, words, shards.as_ref(), &places)?);
@@ -153,7 +160,7 @@ fn trained(
     }
     let from = |base: encoder::Base, table: &str| {
         let shards = shards.cloned().with_context(|| {
-            format!("[{table}] trains on a graph, but the config has none: add [sources] and the tables that go with it")
+            format!("[{table}] trains on shards, but the config has none: add [sources] for those of a graph, or [shards] with tasks on texts")
         })?;
         anyhow::Ok(retrain::From { base, shards, compute: config.compute, sizes: sizes(config, places)? })
     };

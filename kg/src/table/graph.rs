@@ -37,6 +37,12 @@ impl Parts {
 }
 
 impl Graph {
+    /// A graph of nothing.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { parts: Parts::empty() }
+    }
+
     pub(crate) fn new(parts: Parts) -> Self {
         Self { parts }
     }

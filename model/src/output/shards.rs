@@ -41,7 +41,7 @@ impl Default for OutputConfig {
 /// How many classes the outputs tell apart; the vocabulary is the encoder's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Relations of the relation task.
+    /// Relations of the graph, none without one.
     pub relations: usize,
     /// Tags of the tagging task.
     pub tags: usize,
@@ -56,10 +56,11 @@ impl OutputConfig {
         range::check(&[("task_heads.dropout", self.dropout, range::DROPOUT)])
     }
 
-    /// The tasks with a weight, and KIMERA's: these always have outputs, which a later training with other weights finds in the checkpoint.
+    /// The tasks with a weight, and KIMERA's where there is a graph: these always have outputs then, which a later training with other weights finds in the checkpoint.
     #[must_use]
     pub fn outline(&self, alphas: &Alphas, sizes: Sizes) -> Outline {
-        let there = |task: &Task| Task::GRAPH.contains(task) || alphas.of(*task) != 0.0;
+        let on_graph = sizes.relations > 0;
+        let there = |task: &Task| (on_graph && Task::GRAPH.contains(task)) || alphas.of(*task) != 0.0;
         let task = |task: Task| super::Task {
             name: task.name().to_owned(),
             output: self.output(task, sizes),

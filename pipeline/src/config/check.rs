@@ -90,7 +90,9 @@ fn together(config: &Config) -> anyhow::Result<()> {
         link.of_aligned(align.pooling)?;
     }
     if let Some(rank) = &config.rank {
-        rank.of_split(&config.split)?;
+        if config.sources.is_some() {
+            rank.of_split(&config.split)?;
+        }
         anyhow::ensure!(
             config.graft.is_none(),
             "[rank] ranks by one model, and [graft] makes several: leave one of the tables out"

@@ -283,10 +283,7 @@ impl Stage for Retrain {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        // The audit is an input so that nothing is trained on shards that leak.
-        let artifacts = ["shards", "audit"].map(Input::artifact);
-        // Negatives of later epochs are drawn from what the shards were made of.
-        let mut inputs: Vec<Input> = artifacts.into_iter().chain(self.from.shards.inputs()).collect();
+        let mut inputs = self.from.shards.trained_on();
         for input in std::iter::once(self.from.base.input()).chain(self.mask.iter().map(heads::Source::input))
         {
             if !inputs.contains(&input) {

@@ -46,7 +46,7 @@ pub(crate) struct Config {
     /// Source: ours: any number would do.
     pub seed: u64,
     /// The tasks to build samples of: four on triples, and on text `masked_lm` and `tagging`. Left out, the four, and those on text whose tables
-    /// are there.
+    /// are there. With tasks on text alone no graph is read, and none is needed.
     ///
     /// Source: KIMERA, section 2.2: its four tasks.
     pub tasks: Vec<Task>,
@@ -102,6 +102,12 @@ impl Config {
         self.write().check().map_err(|error| anyhow::anyhow!("shards.{error}"))
     }
 
+    /// Whether a task is made of a graph.
+    #[must_use]
+    pub(crate) fn is_of_graph(&self) -> bool {
+        self.tasks.iter().any(|task| task.made_of() != Material::Texts)
+    }
+
     /// The tables of the tasks on texts.
     fn texts(&self) -> BTreeMap<Task, &dyn TextTask> {
         let tables = [
@@ -153,7 +159,9 @@ impl Stage for Shards {
 
     fn inputs(&self) -> Vec<Input> {
         let mut inputs = location::once(self.texts.values().flat_map(Origin::inputs));
-        inputs.extend([Input::artifact("triples"), Input::artifact("split")]);
+        if self.config.is_of_graph() {
+            inputs.extend([Input::artifact("triples"), Input::artifact("split")]);
+        }
         inputs.extend(self.vocabulary.inputs());
         inputs
     }
@@ -211,11 +219,16 @@ impl Made {
     /// # Errors
     /// When an artifact or the vocabulary cannot be read.
     pub(super) fn read(context: &Context, shards: &Shards) -> anyhow::Result<Self> {
-        let graph = Graph::read(context.artifact("triples")?)?;
+        let (graph, parts) = if shards.config.is_of_graph() {
+            let graph = Graph::read(context.artifact("triples")?)?;
+            let split = split::read::read(context.artifact("split")?, &View::of(&graph))?;
+            (graph, split.part)
+        } else {
+            (Graph::empty(), Vec::new())
+        };
         let path = shards.vocabulary.path(context)?;
         let vocabulary = shards.vocabulary.load(context, shards.case)?;
         let digest = blake3::hash(&std::fs::read(&path)?).to_hex().to_string();
-        let parts = split::read::read(context.artifact("split")?, &View::of(&graph))?.part;
         Ok(Self { graph, parts, vocabulary, digest })
     }
 
@@ -277,6 +290,14 @@ impl Shards {
         let family = index.tokenizer.special.family;
         longest_packed(index.layout.limits, &index.entity_texts, &index.relation_texts, family)
             .max(index.longest())
+    }
+
+    /// The artifacts that whoever trains on them reads: the shards, and the audit where they show a graph, so that nothing is trained on shards that leak; then what they
+    /// were made of, for the negatives of later epochs.
+    pub(crate) fn trained_on(&self) -> Vec<Input> {
+        let audit = self.config.is_of_graph().then_some("audit");
+        let artifacts = ["shards"].into_iter().chain(audit).map(Input::artifact);
+        artifacts.chain(self.inputs()).collect()
     }
 
     /// Whether later epochs have negatives of their own.

@@ -64,8 +64,12 @@ fn classes(task: Task, index: &Index) -> Vec<String> {
 fn text(index: &Index, sets: &[Set<'_>]) -> String {
     let mut text = readme::front("engraft shards", sets);
     text.push_str(&about(index));
-    text.push_str(&sources_of_triples(&index.sources));
-    if index.tasks.iter().any(|task| task.task.made_of() == Material::Texts) {
+    let made_of =
+        |texts: bool| index.tasks.iter().any(|task| (task.task.made_of() == Material::Texts) == texts);
+    if made_of(false) {
+        text.push_str(&sources_of_triples(&index.sources));
+    }
+    if made_of(true) {
         put(&mut text, format_args!("\n{LICENCE_OF_TEXTS}\n"));
     }
     for set in sets {
@@ -76,8 +80,9 @@ fn text(index: &Index, sets: &[Set<'_>]) -> String {
 }
 
 fn about(index: &Index) -> String {
+    let of = if index.relations.is_empty() { "Texts" } else { "Triples of knowledge graphs and texts" };
     let mut text = format!(
-        "\n# engraft shards\n\nTriples of knowledge graphs and texts as encoded training samples, one folder and one config per task. \
+        "\n# engraft shards\n\n{of} as encoded training samples, one folder and one config per task. \
          `{FILE}` (`{FORMAT}`, version {VERSION}) lists every file with its checksums, `{CROISSANT}` describes them as Croissant.\n\n"
     );
     if let Some(task) = index.tasks.first().map(|task| task.task.name()) {
@@ -89,10 +94,11 @@ fn about(index: &Index) -> String {
         );
     }
     let vocabulary = readme::vocabulary(&index.tokenizer);
-    put(
-        &mut text,
-        format_args!("{vocabulary} The first classes of task relation are: {}.\n", first(&index.relations)),
-    );
+    text.push_str(&vocabulary);
+    if !index.relations.is_empty() {
+        put(&mut text, format_args!(" The first classes of task relation are: {}.", first(&index.relations)));
+    }
+    text.push('\n');
     if !index.classes.is_empty() {
         put(&mut text, format_args!("Classes of task tagging: {}.\n", listed(&index.classes)));
     }

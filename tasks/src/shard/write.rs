@@ -212,6 +212,44 @@ pub fn negatives(config: &negative::Config, seed: u64, corpus: &Corpus<'_>) -> R
     Sampler::new(config, corpus, negatives_seed(seed))
 }
 
+/// What draws the negatives of the shown triples, and of those held out.
+struct Samplers {
+    shown: Sampler,
+    held: Vec<Sampler>,
+}
+
+/// Triples, and their texts.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    corpus: &'a Corpus<'a>,
+    held: &'a [Held],
+    encoder: &'a Encoder,
+}
+
+impl Samplers {
+    fn new(config: &Config, corpus: &Corpus<'_>, held: &[Held]) -> Result<Self, Error> {
+        let shown = negatives(&config.negatives, config.seed, corpus)?;
+        let seed = negatives_seed(config.seed);
+        // A model is judged by its negatives too: those of held-out parts must be false in every part. Nobody learns from them.
+        let judged = negative::Config { filter: Filter::All, ..config.negatives.clone() };
+        let of_held = |held: &Held| Sampler::new(&judged, corpus, seed.named(held.part.name()));
+        Ok(Self { shown, held: held.iter().map(of_held).collect::<Result<_, _>>()? })
+    }
+
+    /// The rows of a task on triples, by part.
+    fn items<'a>(&'a self, task: Task, of: Shown<'a>) -> impl Iterator<Item = Triples<'a>> {
+        let Shown { corpus, held, encoder } = of;
+        let donors = corpus.rows.as_slice();
+        let (triples, sampler) = (corpus.triples.as_slice(), &self.shown);
+        let train = Triples { task, part: Part::Train, triples, rows: donors, encoder, sampler, donors };
+        let held = held.iter().zip(&self.held).map(move |(held, sampler)| {
+            let Held { part, ref triples, ref rows } = *held;
+            Triples { task, part, triples, rows, encoder, sampler, donors }
+        });
+        std::iter::once(train).chain(held)
+    }
+}
+
 /// Encodes `corpus` and what is held out and writes all shards and the index into `folder`.
 ///
 /// # Errors
@@ -227,7 +265,9 @@ pub fn write(
     config.check()?;
     config.layout.check().map_err(|error| Error::Unfit(format!("layout: {error}")))?;
     let triples = corpus.triples.len();
-    if triples == 0 {
+    let on_graph: Vec<Task> =
+        config.tasks.iter().copied().filter(|task| task.made_of() == Material::Triples).collect();
+    if triples == 0 && config.tasks.iter().any(|task| task.made_of() != Material::Texts) {
         return Err(Error::unfit(
             "the triple table is empty: no sample can be built; look at the funnel (`engraft inspect triples`) for what was dropped",
         ));
@@ -236,25 +276,13 @@ pub fn write(
         return Err(too_many(triples));
     }
     let encoder = Encoder::new(corpus, from.vocabulary, config.layout)?;
-    let sampler = negatives(&config.negatives, config.seed, corpus)?;
-    let seed = negatives_seed(config.seed);
-    // A model is judged by its negatives too: those of held-out parts must be false in every part. Nobody learns from them.
-    let judged = negative::Config { filter: Filter::All, ..config.negatives.clone() };
-    let of_held = |held: &Held| Sampler::new(&judged, corpus, seed.named(held.part.name()));
-    let held_samplers: Vec<Sampler> = held.iter().map(of_held).collect::<Result<_, _>>()?;
-    let triples_of = |task: Task| {
-        let (encoder, donors) = (&encoder, corpus.rows.as_slice());
-        let (triples, rows, sampler) = (corpus.triples.as_slice(), donors, &sampler);
-        let train = Triples { task, part: Part::Train, triples, rows, encoder, sampler, donors };
-        let held = held.iter().zip(&held_samplers).map(move |(held, sampler)| {
-            let Held { part, ref triples, ref rows } = *held;
-            Triples { task, part, triples, rows, encoder, sampler, donors }
-        });
-        std::iter::once(train).chain(held)
-    };
+    let samplers = (!on_graph.is_empty()).then(|| Samplers::new(config, corpus, held)).transpose()?;
+    let of = Shown { corpus, held, encoder: &encoder };
+    let triples: Vec<Triples<'_>> = samplers
+        .iter()
+        .flat_map(|of_each| on_graph.iter().flat_map(|&task| of_each.items(task, of)))
+        .collect();
     let of_names = from.names.map(|names| of_names(names, from, config)).transpose()?;
-    let graph = config.tasks.iter().filter(|task| task.made_of() == Material::Triples);
-    let triples: Vec<Triples<'_>> = graph.flat_map(|&task| triples_of(task)).collect();
     let pairs = of_names.iter().zip(from.names);
     let pairs: Vec<PairItems<'_>> =
         pairs.flat_map(|(of, names)| of.items(names, &config.layout, encoder.special)).collect();

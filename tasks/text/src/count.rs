@@ -12,6 +12,7 @@ mod part;
 mod pass;
 mod piece;
 mod read;
+mod run;
 mod runs;
 mod scan;
 mod schema;

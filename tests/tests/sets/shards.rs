@@ -84,3 +84,86 @@ fn tasks_of_shards_take_turns_with_a_set_and_a_killed_recipe_ends_the_same() {
     let text = refused("finetune.patience.measure=\"pearson\"");
     assert!(text.contains("finetune.patience.measure is \"pearson\", which questions does not have, expected one of accuracy"), "{text}");
 }
+
+/// Texts and tags, and no graph.
+const TEXTS: &str = r#"
+version = 5
+vocabulary.file = "vocab.txt"
+
+[encoder]
+from = "fresh"
+hidden_size = 16
+num_hidden_layers = 1
+num_attention_heads = 2
+intermediate_size = 32
+
+[shards]
+tasks = ["masked_lm", "tagging"]
+items_per_group = 20
+masked_lm.files = { paths = ["texts.txt"], format.text = "line" }
+tagging.files = { paths = ["tags.tsv"], format.conll = { scheme = "bio", separator = "tab" } }
+
+[pretrain]
+epochs = 20
+learning_rate = 1e-2
+warmup_steps = 1
+alphas = { masked_lm = 1, tagging = 1 }
+stream.batching.items = 20
+checkpoint_every = 10
+"#;
+
+#[test]
+fn texts_alone_are_learned_without_a_graph() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    super::made(folder);
+    let text: String = (0..60).map(|i| format!("{} helps after fever\n", super::DRUGS[i % 4])).collect();
+    base::whole::write_whole(&folder.join("texts.txt"), text.as_bytes()).unwrap();
+    base::whole::write_whole(&folder.join("sets.toml"), TEXTS.as_bytes()).unwrap();
+    let killed = engraft(&["run"], folder, "out").kill_at("pretrain:working:15").output();
+    assert_eq!(killed.code(), None, "{}", killed.text());
+    engraft(&["run"], folder, "out").ok();
+    engraft(&["run"], folder, "whole").ok();
+    assert_same(&artifacts(&folder.join("out")), &artifacts(&folder.join("whole")), "after a kill");
+    let stages: Vec<String> =
+        json_lines(folder.join("out/ledger.jsonl")).iter().map(|line| line["stage"].to_string()).collect();
+    for of_graph in ["triples", "split", "audit"] {
+        assert!(!stages.contains(&format!("{of_graph:?}")), "{stages:?}");
+    }
+    let steps = json_lines(folder.join("out/pretrain/metrics.jsonl"));
+    for task in ["masked_lm", "tagging"] {
+        let losses: Vec<f64> = steps.iter().filter_map(|step| step["tasks"][task]["loss"].as_f64()).collect();
+        assert!(losses[losses.len() - 1] < 0.7 * losses[0], "{task}: {losses:?}");
+    }
+    let outputs = json(folder.join("out/pretrain/model/outputs.json")).to_string();
+    assert!(outputs.contains("masked_lm") && !outputs.contains("relation"), "{outputs}");
+    let readme = std::fs::read_to_string(folder.join("out/shards/README.md")).unwrap();
+    assert!(readme.contains("Texts as encoded training samples") && !readme.contains("relation"), "{readme}");
+    let refused = |set: &str| {
+        let ran = engraft(&["plan"], folder, "out").set(set).output();
+        assert_eq!(ran.code(), Some(2), "{}", ran.text());
+        ran.text()
+    };
+    assert!(
+        refused("shards.tasks=[\"relation\", \"masked_lm\", \"tagging\"]")
+            .contains("shards.tasks has tasks that are made of a graph")
+    );
+    assert!(refused("rank={}").contains("[rank] asks for triples of a graph, but the config has none"));
+    assert!(refused("retrain={}").contains("retrain.alphas.subject is 1, but shards.tasks has no subject"));
+}
+
+#[test]
+fn shards_of_texts_do_not_read_a_graph_that_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = WITH_SHARDS.split("[encoder]").next().unwrap();
+    let config = config.replace("\"relation\", \"masked_lm\", \"synonyms\"", "\"masked_lm\"");
+    base::whole::write_whole(&folder.path().join("sets.toml"), config.as_bytes()).unwrap();
+    let plan = engraft(&["plan", "--graph", "--json"], folder.path(), "out").ok();
+    let stages: Vec<serde_json::Value> = plan
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let shards = stages.iter().find(|stage| stage["stage"] == "shards").unwrap().to_string();
+    assert!(!shards.contains("split") && shards.contains("vocabulary"), "{shards}");
+}

@@ -268,9 +268,7 @@ impl Stage for Together {
             }
         }
         if let Some(shards) = &self.shards {
-            // The audit is an input so that nothing is trained on shards that leak; negatives of later epochs are drawn from what they were made of.
-            let of_shards = ["shards", "audit"].map(Input::artifact).into_iter().chain(shards.inputs());
-            for input in of_shards {
+            for input in shards.trained_on() {
                 if !inputs.contains(&input) {
                     inputs.push(input);
                 }

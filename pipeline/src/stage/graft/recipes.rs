@@ -61,7 +61,7 @@ impl Around<'_> {
     fn shards_of(&self, recipe: &together::Config) -> anyhow::Result<Shards> {
         let key = format!("recipes.{}.shards", recipe.name);
         let shards = self.shards.with_context(|| {
-            format!("{key} names tasks of shards, and the config has none: add [sources] and the tables that go with it")
+            format!("{key} names tasks of shards, and the config has none: add [sources] for those of a graph, or [shards] with tasks on texts")
         })?;
         let built = &shards.config.tasks;
         if let Some(task) = recipe.shards.iter().find(|task| !built.contains(task)) {

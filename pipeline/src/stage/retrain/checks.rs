@@ -78,11 +78,13 @@ impl Retrain {
     /// Whether the shards have what the settings ask for.
     pub(super) fn check_shards(&self, index: &Index) -> anyhow::Result<()> {
         let table = self.table;
+        let tasks: Vec<Task> = index.tasks.iter().map(|task| task.task).collect();
         anyhow::ensure!(
-            index.relations.len() > 1 || self.config.alphas.of(Task::Relation) == 0.0,
+            index.relations.len() > 1
+                || !tasks.contains(&Task::Relation)
+                || self.config.alphas.of(Task::Relation) == 0.0,
             "{table}.alphas.relation is above 0, but the graph has one relation only, so there is nothing to predict: set it to 0"
         );
-        let tasks: Vec<Task> = index.tasks.iter().map(|task| task.task).collect();
         self.check_batch(&tasks, index.triples.get(&Part::Train).copied().unwrap_or(0))
     }
 

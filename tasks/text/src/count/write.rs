@@ -12,7 +12,8 @@ use rayon::slice::ParallelSlice as _;
 
 use super::accumulate::ranks;
 use super::pass::Counts;
-use super::runs::{BUFFER, Entry, Runs};
+use super::run::{BUFFER, Entry};
+use super::runs::Runs;
 use super::schema::{FORMAT, INDEX, Index, Table, Total, VERSION};
 use super::table::{self, BATCH_ROWS, GROUP_ROWS};
 use super::{Error, Room};
