@@ -1,6 +1,6 @@
 """Link prediction by plain PyTorch and transformers: the peer of `engraft run rank --preset kg-bert`.
 
-    python benches/rank.py DATA [--out OUT] [--train] [--threads N] [--triples N]
+    python benches/rank.py DATA [--out OUT] [--relations] [--train] [--threads N] [--triples N]
 
 DATA has `kg-bert/data/umls` and the encoder `minilm`. OUT is the output folder of engraft after the command above. What is done is what KG-BERT's
 `run_bert_link_prediction.py` does, but for the score, which is the difference of both logits and not that of true alone: each held-out triple's subject and object are replaced by every entity, what the graph states is left out, one pass scores
@@ -9,6 +9,9 @@ each triple, rows are padded to the longest of their batch, and a batch is one q
 Without --train the weights are those that engraft trained (OUT/retrain/model), so that both score the same: told are the time of either, the largest difference of a
 score, and how many ranks differ. With --train the encoder is trained here first, on the same budget: 5 epochs, a rate of 5e-5 after a warm-up of a tenth, 32 rows a
 batch, 5 corrupted triples each.
+
+With --relations the relation between a triple's subject and object is asked for, as `run_bert_relation_prediction.py` does: one pass for each pair, whose score of a relation is its
+log probability; 20 epochs of the pairs alone. OUT is then the output folder of the config in docs/results.md.
 """
 
 import argparse
@@ -45,6 +48,14 @@ class Graph:
             one, two, three = self.ids[head], self.relation_ids[relation], self.ids[tail]
             rows.append([self.cls, *one, self.sep, *two, self.sep, *three, self.sep])
             types.append([0] * (len(one) + 2) + [1] * (len(two) + 1) + [0] * (len(three) + 1))
+        return self.padded(rows, types)
+
+    def pairs(self, triples):
+        """Subjects and objects, whose segments are one, as in engraft's rows."""
+        rows = [[self.cls, *self.ids[head], self.sep, *self.ids[tail], self.sep] for head, _, tail in triples]
+        return self.padded(rows, [[0] * len(row) for row in rows])
+
+    def padded(self, rows, types):
         width = max(map(len, rows))
         pad = lambda row, fill: row + [fill] * (width - len(row))
         return {
@@ -65,13 +76,13 @@ class Graph:
 
 
 class Model(torch.nn.Module):
-    """An encoder with a linear layer over its pooler's output: false and true."""
+    """An encoder with a linear layer over its pooler's output: false and true, or the relations."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, classes):
         super().__init__()
         self.encoder = AutoModel.from_pretrained(folder)
         self.dropout = torch.nn.Dropout(0.1)
-        self.linear = torch.nn.Linear(self.encoder.config.hidden_size, 2)
+        self.linear = torch.nn.Linear(self.encoder.config.hidden_size, classes)
         torch.nn.init.normal_(self.linear.weight, std=self.encoder.config.initializer_range)
         torch.nn.init.zeros_(self.linear.bias)
 
@@ -79,12 +90,16 @@ class Model(torch.nn.Module):
         return self.linear(self.dropout(self.encoder(**batch).pooler_output))
 
 
-def train(model, graph, seed):
-    rng, epochs, size = random.Random(seed), 5, 32
-    torch.manual_seed(seed)
+def truths(graph, rng):
+    """Shown triples and corrupted ones, and which are true."""
     samples = []
     for triple in graph.parts["train"]:
         samples += [(triple, 1)] + [(other, 0) for other in graph.corrupted(triple, rng)]
+    return samples
+
+
+def train(model, batch, samples, epochs, rng):
+    size = 32
     steps = -(-len(samples) // size) * epochs
     decays = lambda name: not (name.endswith("bias") or "LayerNorm" in name)
     named = list(model.named_parameters())
@@ -103,8 +118,8 @@ def train(model, graph, seed):
         lost, started = 0.0, time.perf_counter()
         for at in range(0, len(samples), size):
             some = samples[at : at + size]
-            logits = model(graph.batch([triple for triple, _ in some]))
-            loss = torch.nn.functional.cross_entropy(logits, torch.tensor([truth for _, truth in some]))
+            logits = model(batch([triple for triple, _ in some]))
+            loss = torch.nn.functional.cross_entropy(logits, torch.tensor([answer for _, answer in some]))
             optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -135,6 +150,21 @@ def ranks(model, graph, triples):
     return found
 
 
+@torch.no_grad()
+def ranks_of_relations(model, graph, triples):
+    """The same of each triple's relation among those that the graph does not state of its subject and object."""
+    model.eval()
+    found, numbers = {}, list(graph.relations)
+    for triple in triples:
+        head, relation, tail = triple
+        scores = torch.log_softmax(model(graph.pairs([triple]))[0], 0)
+        own = scores[numbers.index(relation)]
+        others = torch.stack([scores[at] for at, other in enumerate(numbers) if (head, other, tail) not in graph.stated])
+        above, ties = (others > own).sum().item(), (others == own).sum().item()
+        found[triple, "relation"] = (above + 1 + ties / 2, own.item(), len(others) + 1)
+    return found
+
+
 def told(ranks):
     places = [rank for rank, _, _ in ranks.values()]
     hits = lambda most: sum(place <= most for place in places) / len(places)
@@ -152,6 +182,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("out"))
+    parser.add_argument("--relations", action="store_true")
     parser.add_argument("--train", action="store_true")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--triples", type=int, help="score the first so many only")
@@ -161,33 +192,42 @@ def main():
     tokenizer = AutoTokenizer.from_pretrained(given.data / "minilm")
     graph = Graph(given.data / "kg-bert/data/umls", tokenizer)
     asked = graph.parts["test"][: given.triples]
+    batch, rank = (graph.pairs, ranks_of_relations) if given.relations else (graph.batch, ranks)
+    classes = len(graph.relations) if given.relations else 2
+    torch.manual_seed(given.seed)
     if given.train:
-        model, started = Model(given.data / "minilm"), time.perf_counter()
-        train(model, graph, given.seed)
+        rng, model, started = random.Random(given.seed), Model(given.data / "minilm", classes), time.perf_counter()
+        if given.relations:
+            numbers = list(graph.relations)
+            train(model, batch, [(triple, numbers.index(triple[1])) for triple in graph.parts["train"]], 20, rng)
+        else:
+            train(model, batch, truths(graph, rng), 5, rng)
         print(json.dumps({"trained_s": round(time.perf_counter() - started, 1)}), flush=True)
         started = time.perf_counter()
-        found = ranks(model, graph, asked)
+        found = rank(model, graph, asked)
         print(json.dumps({"ranked_s": round(time.perf_counter() - started, 1), **told(found)}))
         return
     from safetensors.torch import load_file
-
-    model = Model(given.out / "retrain/model")
-    outputs = load_file(given.out / "retrain/model/outputs.safetensors")
-    model.linear.load_state_dict({name: outputs[f"triplet.{name}"] for name in ["weight", "bias"]})
-    started = time.perf_counter()
-    found = ranks(model, graph, asked)
-    took = time.perf_counter() - started
     import pyarrow.parquet as pq
 
-    keys = pq.read_table(given.out / "triples/entities.parquet").column("key").to_pylist()
-    relations = pq.read_table(given.out / "triples/relations.parquet").column("key").to_pylist()
-    triples = pq.read_table(given.out / "triples/triples.parquet").to_pylist()
     # Keys begin with the name of their vocabulary.
     bare = lambda key: key.rsplit(":", 1)[-1]
+    keys, relations = ([bare(key) for key in pq.read_table(given.out / f"triples/{name}.parquet").column("key").to_pylist()] for name in ("entities", "relations"))
+    if given.relations:
+        # In the order of the classes.
+        graph.relations = {key: graph.relations[key] for key in relations}
+    model = Model(given.out / "retrain/model", classes)
+    outputs = load_file(given.out / "retrain/model/outputs.safetensors")
+    output = "relation" if given.relations else "triplet"
+    model.linear.load_state_dict({name: outputs[f"{output}.{name}"] for name in ["weight", "bias"]})
+    started = time.perf_counter()
+    found = rank(model, graph, asked)
+    took = time.perf_counter() - started
+    triples = pq.read_table(given.out / "triples/triples.parquet").to_pylist()
     differ, largest, compared = 0, 0.0, 0
     for row in pq.read_table(given.out / "rank/ranks.parquet").to_pylist():
         of = triples[row["triple"]]
-        triple = (bare(keys[of["subject"]]), bare(relations[of["relation"]]), bare(keys[of["object"]]))
+        triple = (keys[of["subject"]], relations[of["relation"]], keys[of["object"]])
         if (triple, row["side"]) in found:
             rank, score, candidates = found[triple, row["side"]]
             assert candidates == row["candidates"], (triple, candidates, row)

@@ -37,7 +37,7 @@ fn ranking(
     bases: Bases,
     shards: Option<&shards::Shards>,
 ) -> anyhow::Result<rank::Ranking> {
-    let shards = shards.filter(|shards| shards.config.is_of_graph()).cloned().context(
+    let shards = shards.filter(|_| config.sources.is_some()).cloned().context(
         "[rank] asks for triples of a graph, but the config has none: add [sources] and the tables that go with it",
     )?;
     // An aligned encoder has no output for triples.

@@ -266,7 +266,7 @@ impl Stage for Ranking {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let made = Made::read(context, &self.shards)?;
+        let made = Made::of_graph(context, &self.shards)?;
         let (corpus, held) = made.corpus()?;
         let stated = Stated::new(&corpus, self.config.same);
         let graph = Graph { made: &made, corpus: &corpus, held: &held, stated };

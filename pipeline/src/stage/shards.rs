@@ -214,18 +214,28 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// Reads it.
+    /// Reads it, and no graph where no task is made of one.
     ///
     /// # Errors
     /// When an artifact or the vocabulary cannot be read.
-    pub(super) fn read(context: &Context, shards: &Shards) -> anyhow::Result<Self> {
-        let (graph, parts) = if shards.config.is_of_graph() {
-            let graph = Graph::read(context.artifact("triples")?)?;
-            let split = split::read::read(context.artifact("split")?, &View::of(&graph))?;
-            (graph, split.part)
-        } else {
-            (Graph::empty(), Vec::new())
-        };
+    fn read(context: &Context, shards: &Shards) -> anyhow::Result<Self> {
+        if shards.config.is_of_graph() {
+            return Self::of_graph(context, shards);
+        }
+        Self::with(Graph::empty(), Vec::new(), context, shards)
+    }
+
+    /// Reads it with the graph, whatever the tasks are made of.
+    ///
+    /// # Errors
+    /// When an artifact or the vocabulary cannot be read.
+    pub(super) fn of_graph(context: &Context, shards: &Shards) -> anyhow::Result<Self> {
+        let graph = Graph::read(context.artifact("triples")?)?;
+        let split = split::read::read(context.artifact("split")?, &View::of(&graph))?;
+        Self::with(graph, split.part, context, shards)
+    }
+
+    fn with(graph: Graph, parts: Vec<Part>, context: &Context, shards: &Shards) -> anyhow::Result<Self> {
         let path = shards.vocabulary.path(context)?;
         let vocabulary = shards.vocabulary.load(context, shards.case)?;
         let digest = blake3::hash(&std::fs::read(&path)?).to_hex().to_string();

@@ -64,12 +64,10 @@ fn classes(task: Task, index: &Index) -> Vec<String> {
 fn text(index: &Index, sets: &[Set<'_>]) -> String {
     let mut text = readme::front("engraft shards", sets);
     text.push_str(&about(index));
-    let made_of =
-        |texts: bool| index.tasks.iter().any(|task| (task.task.made_of() == Material::Texts) == texts);
-    if made_of(false) {
+    if is_of_graph(index) {
         text.push_str(&sources_of_triples(&index.sources));
     }
-    if made_of(true) {
+    if index.tasks.iter().any(|task| task.task.made_of() == Material::Texts) {
         put(&mut text, format_args!("\n{LICENCE_OF_TEXTS}\n"));
     }
     for set in sets {
@@ -79,8 +77,18 @@ fn text(index: &Index, sets: &[Set<'_>]) -> String {
     text
 }
 
+/// Whether a task is made of a graph.
+fn is_of_graph(index: &Index) -> bool {
+    index.tasks.iter().any(|task| task.task.made_of() != Material::Texts)
+}
+
+/// What the rows show.
+fn shown(index: &Index) -> &'static str {
+    if is_of_graph(index) { "Triples of knowledge graphs and texts" } else { "Texts" }
+}
+
 fn about(index: &Index) -> String {
-    let of = if index.relations.is_empty() { "Texts" } else { "Triples of knowledge graphs and texts" };
+    let of = shown(index);
     let mut text = format!(
         "\n# engraft shards\n\n{of} as encoded training samples, one folder and one config per task. \
          `{FILE}` (`{FORMAT}`, version {VERSION}) lists every file with its checksums, `{CROISSANT}` describes them as Croissant.\n\n"
@@ -172,7 +180,7 @@ fn whole(index: &Index) -> Whole {
         name: "engraft shards",
         description: description(index),
         version,
-        license: licences(&index.sources),
+        license: if is_of_graph(index) { licences(&index.sources) } else { json!(licence::TEXTS) },
         usage: json!({ "@type": "sc:CreativeWork", "name": "licence levels", "text": licence::ABOUT }),
     }
 }
@@ -181,8 +189,9 @@ fn description(index: &Index) -> String {
     let rows: u64 = index.tasks.iter().flat_map(|task| &task.parts).map(|part| part.rows).sum();
     let tasks: Vec<&str> = index.tasks.iter().map(|task| task.task.name()).collect();
     format!(
-        "Triples of knowledge graphs and texts as {rows} encoded training samples of the tasks {}. Token ids belong to the vocabulary \
+        "{} as {rows} encoded training samples of the tasks {}. Token ids belong to the vocabulary \
          with the BLAKE3 digest {}. {README} says more.",
+        shown(index),
         tasks.join(", "),
         index.tokenizer.blake3
     )

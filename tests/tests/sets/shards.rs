@@ -139,6 +139,11 @@ fn texts_alone_are_learned_without_a_graph() {
     assert!(outputs.contains("masked_lm") && !outputs.contains("relation"), "{outputs}");
     let readme = std::fs::read_to_string(folder.join("out/shards/README.md")).unwrap();
     assert!(readme.contains("Texts as encoded training samples") && !readme.contains("relation"), "{readme}");
+    let croissant = std::fs::read_to_string(folder.join("out/shards/croissant.json")).unwrap();
+    assert!(
+        croissant.contains("\"Texts as 120 encoded") && !croissant.contains("names no source"),
+        "{croissant}"
+    );
     let refused = |set: &str| {
         let ran = engraft(&["plan"], folder, "out").set(set).output();
         assert_eq!(ran.code(), Some(2), "{}", ran.text());
@@ -149,13 +154,17 @@ fn texts_alone_are_learned_without_a_graph() {
             .contains("shards.tasks has tasks that are made of a graph")
     );
     assert!(refused("rank={}").contains("[rank] asks for triples of a graph, but the config has none"));
+    assert!(
+        refused("pretrain.patience={}")
+            .contains("pretrain.patience looks at samples of the part `valid`, and tasks on texts have none")
+    );
     assert!(refused("retrain={}").contains("retrain.alphas.subject is 1, but shards.tasks has no subject"));
 }
 
 #[test]
 fn shards_of_texts_do_not_read_a_graph_that_is_there() {
     let folder = tempfile::tempdir().unwrap();
-    let config = WITH_SHARDS.split("[encoder]").next().unwrap();
+    let config = WITH_SHARDS.split("[[benchmarks]]").next().unwrap();
     let config = config.replace("\"relation\", \"masked_lm\", \"synonyms\"", "\"masked_lm\"");
     base::whole::write_whole(&folder.path().join("sets.toml"), config.as_bytes()).unwrap();
     let plan = engraft(&["plan", "--graph", "--json"], folder.path(), "out").ok();
@@ -166,4 +175,10 @@ fn shards_of_texts_do_not_read_a_graph_that_is_there() {
         .collect();
     let shards = stages.iter().find(|stage| stage["stage"] == "shards").unwrap().to_string();
     assert!(!shards.contains("split") && shards.contains("vocabulary"), "{shards}");
+    // Who asks for triples reads the graph all the same.
+    let ranked = engraft(&["run", "rank"], folder.path(), "out")
+        .set("rank={ by = \"similarity\", from = \"encoder\", max_triples = 5, classification = false }")
+        .set("split.parts.ratio={}");
+    ranked.ok();
+    assert!(json(folder.path().join("out/rank/rank.json"))["triples"] == 5);
 }

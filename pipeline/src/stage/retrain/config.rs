@@ -1,6 +1,6 @@
 //! The training's part of a config, and what of it no training can come of.
 
-use batch::task::Task;
+use batch::task::{Material, Task};
 use model::optim::adamw::AdamWConfig;
 use model::optim::bert;
 use model::optim::schedule::Decay;
@@ -156,6 +156,12 @@ impl Config {
         built.iter().filter(weighs).copied().collect()
     }
 
+    /// Whether a task that it trains on, of those that shards were built of, is made of a graph.
+    #[must_use]
+    pub(crate) fn is_on_graph(&self, built: &[Task]) -> bool {
+        self.tasks(built).iter().any(|task| task.made_of() != Material::Texts)
+    }
+
     /// Refuses settings outside their ranges. `table` is its name in the config.
     ///
     /// # Errors
@@ -219,6 +225,10 @@ impl Config {
         anyhow::ensure!(
             !self.tasks(built).is_empty(),
             "{table}.alphas are all 0, so there is nothing to train: give one of the tasks in shards.tasks a weight"
+        );
+        anyhow::ensure!(
+            self.patience.is_none() || self.is_on_graph(built),
+            "{table}.patience looks at samples of the part `valid`, and tasks on texts have none: leave it out"
         );
         Ok(())
     }

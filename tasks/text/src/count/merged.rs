@@ -103,9 +103,10 @@ fn put_together(folders: &[PathBuf], of: Of, limits: Limits, room: &Room) -> Res
     drop(units);
     let ranks: Vec<Vec<u32>> =
         numbers.into_iter().map(|all| all.into_iter().map(|n| rank_of[n as usize]).collect()).collect();
-    let pairs = pairs(&read, &ranks, Table::Pairs, room, config.order())?;
+    let shards = Ranked { read: &read, ranks: &ranks, room, most: room.memory / 4 / size_of::<Entry>() };
+    let pairs = shards.pairs(Table::Pairs, config.order())?;
     let adjacent = (config.adjacent == Adjacent::Count)
-        .then(|| self::pairs(&read, &ranks, Table::Adjacent, room, Order::Directed))
+        .then(|| shards.pairs(Table::Adjacent, Order::Directed))
         .transpose()?;
     let sum = |of: fn(&Read) -> u64| read.iter().map(of).sum();
     Ok(Counts {
@@ -197,39 +198,50 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The pairs of all shards by their ranks in the whole. As many row groups as memory holds are read and sorted side by side and make one run, whatever the number of threads.
-fn pairs(read: &[Read], ranks: &[Vec<u32>], table: Table, room: &Room, order: Order) -> Result<Runs, Error> {
-    let pool = room.pool(room.threads)?;
-    let most = room.memory / 4 / size_of::<Entry>();
-    let mut all =
-        Waiting { order, met: vec![Vec::new(); read.len()], pieces: Vec::new(), runs: Runs::shared(room) };
-    let mut rows = 0;
-    for (shard, (read, ranks)) in read.iter().zip(ranks).enumerate() {
-        for piece in pieces(read, table)? {
-            if rows + piece.rows > most {
-                pool.install(|| all.run())?;
-                rows = 0;
+/// Shards, the ranks of their words in the whole, and what their pairs are put together with.
+struct Ranked<'r> {
+    read: &'r [Read],
+    ranks: &'r [Vec<u32>],
+    room: &'r Room,
+    /// Pairs that make a run.
+    most: usize,
+}
+
+impl Ranked<'_> {
+    /// The pairs of all shards by their ranks in the whole. As many row groups as memory holds are read and sorted side by side and make one run, whatever the number of
+    /// threads.
+    fn pairs(&self, table: Table, order: Order) -> Result<Runs, Error> {
+        let pool = self.room.pool(self.room.threads)?;
+        let met = vec![Vec::new(); self.read.len()];
+        let mut all = Waiting { order, met, groups: Vec::new(), runs: Runs::shared(self.room) };
+        let mut rows = 0;
+        for (shard, (read, ranks)) in self.read.iter().zip(self.ranks).enumerate() {
+            for piece in pieces(read, table)? {
+                if rows + piece.rows > self.most {
+                    pool.install(|| all.run())?;
+                    rows = 0;
+                }
+                rows += piece.rows;
+                all.groups.push(Group { shard, piece, ranks });
             }
-            rows += piece.rows;
-            all.pieces.push(Ranked { shard, piece, ranks });
         }
+        pool.install(|| all.run())?;
+        self.read.iter().zip(&all.met).try_for_each(|(shard, met)| shard.complete(table, met))?;
+        Ok(all.runs)
     }
-    pool.install(|| all.run())?;
-    read.iter().zip(&all.met).try_for_each(|(shard, met)| shard.complete(table, met))?;
-    Ok(all.runs)
 }
 
 /// Row groups that are to make a run together.
 struct Waiting<'r> {
     order: Order,
-    pieces: Vec<Ranked<'r>>,
+    groups: Vec<Group<'r>>,
     runs: Runs,
     /// Per shard, what was met in its row groups.
     met: Vec<Vec<Met>>,
 }
 
 /// A row group with the ranks in the whole of its shard's words.
-struct Ranked<'r> {
+struct Group<'r> {
     shard: usize,
     piece: Piece<'r>,
     ranks: &'r [u32],
@@ -238,16 +250,16 @@ struct Ranked<'r> {
 impl Waiting<'_> {
     fn run(&mut self) -> Result<(), Error> {
         let read: Result<Vec<_>, Error> =
-            self.pieces.par_iter().map(|piece| piece.sorted(self.order)).collect();
+            self.groups.par_iter().map(|group| group.sorted(self.order)).collect();
         let (met, lists): (Vec<Met>, Vec<Vec<Entry>>) = read?.into_iter().unzip();
-        for (piece, met) in self.pieces.drain(..).zip(met) {
-            self.met[piece.shard].push(met);
+        for (group, met) in self.groups.drain(..).zip(met) {
+            self.met[group.shard].push(met);
         }
-        self.runs.push_lists(&lists)
+        self.runs.push_lists(lists)
     }
 }
 
-impl Ranked<'_> {
+impl Group<'_> {
     fn sorted(&self, order: Order) -> Result<(Met, Vec<Entry>), Error> {
         let mut entries = Vec::with_capacity(self.piece.rows);
         let met = self.piece.pairs(None, |pair| {
@@ -263,5 +275,43 @@ impl Ranked<'_> {
         })?;
         radsort::sort_by_key(&mut entries, |entry| entry.0);
         Ok((met, entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::piece::tests::{room, three_words, write};
+    use super::*;
+    use base::cancel::CancelToken;
+
+    /// What the joined pairs of shards are, put together in runs of so many.
+    fn joined(read: &[Read], room: &Room, most: usize) -> Result<(usize, Vec<Entry>), Error> {
+        // The words of the second stand the other way round in the whole.
+        let ranks = [vec![0, 1, 2], vec![2, 1, 0]];
+        let runs = Ranked { read, ranks: &ranks, room, most }.pairs(Table::Pairs, Order::Symmetric)?;
+        Ok((runs.len(), runs.entries(0..u64::MAX)?))
+    }
+
+    #[test]
+    fn pairs_are_the_same_however_few_make_a_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["a", "b"].map(|name| three_words(&dir.path().join(name)));
+        write(&folders[0], &[(0, 1, 1), (0, 2, 1), (1, 2, 1)]);
+        write(&folders[1], &[(0, 1, 1), (0, 2, 1), (1, 2, 1)]);
+        let read = folders.each_ref().map(|folder| Read::open(folder).unwrap());
+        let sum = vec![(key(0, 1), 2), (key(0, 2), 2), (key(1, 2), 2)];
+        for threads in [1, 3] {
+            let room = Room { threads, ..room(dir.path()) };
+            for (most, runs) in [(usize::MAX, 1), (4, 2), (2, 4), (0, 4)] {
+                assert_eq!(joined(&read, &room, most).unwrap(), (runs, sum.clone()), "{threads}, {most}");
+            }
+        }
+        // In another order, of which no run knows.
+        write(&folders[1], &[(0, 2, 1), (1, 2, 1), (0, 1, 1)]);
+        let error = joined(&read, &room(dir.path()), 2).unwrap_err().to_string();
+        assert!(error.contains("b/pairs.parquet: row 2: the pair (0, 1)"), "{error}");
+        let stopped = Room { cancel: CancelToken::when(|| true), ..room(dir.path()) };
+        let read = read.map(|read| read.until(stopped.cancel.clone()));
+        assert!(matches!(joined(&read, &stopped, 2), Err(Error::Interrupted(_))));
     }
 }

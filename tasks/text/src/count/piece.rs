@@ -79,8 +79,8 @@ impl Piece<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
+pub(super) mod tests {
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
     use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
@@ -90,7 +90,7 @@ mod tests {
     use super::super::{Config, Counts, Limits, Room, Share, count, join};
     use super::*;
 
-    fn room(folder: &Path) -> Room {
+    pub(in super::super) fn room(folder: &Path) -> Room {
         Room {
             memory: super::super::LEAST_MEMORY,
             threads: 2,
@@ -100,7 +100,7 @@ mod tests {
     }
 
     /// Writes rows in groups of two.
-    fn write(folder: &Path, rows: &[(u32, u32, u64)]) {
+    pub(in super::super) fn write(folder: &Path, rows: &[(u32, u32, u64)]) {
         let (file, footer) = (folder.join(Table::Pairs.file()), Table::Pairs.footer());
         let mut writer = Writer::create(&file, Table::Pairs.columns(), 2, &footer).unwrap();
         let columns: Vec<ArrayRef> = vec![
@@ -112,14 +112,19 @@ mod tests {
         writer.finish().unwrap();
     }
 
+    /// Makes the counts of three words in a folder.
+    pub(in super::super) fn three_words(folder: &Path) -> PathBuf {
+        std::fs::create_dir(folder).unwrap();
+        let counted: Result<Counts, Error> =
+            count(&Config::default(), Share::Part, &room(folder), |feed| feed.text("fever cough pain"));
+        counted.unwrap().write(folder).unwrap();
+        folder.to_owned()
+    }
+
     #[test]
     fn row_groups_out_of_order_or_missing_are_an_error_side_by_side_too() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("part");
-        std::fs::create_dir(&folder).unwrap();
-        let counted: Result<Counts, Error> =
-            count(&Config::default(), Share::Part, &room(dir.path()), |feed| feed.text("fever cough pain"));
-        counted.unwrap().write(&folder).unwrap();
+        let folder = three_words(&dir.path().join("part"));
         let limits = Limits { min_count: 1, max_words: None };
         let failed = || {
             let alone = Read::open(&folder).unwrap().pairs(Table::Pairs, |_| Ok::<(), Error>(())).err();

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 
-use super::run::{Entry, MARK, Reading, Run, Stretch, Writing};
+use super::run::{BUFFER, Entry, MARK, Reading, Run, Stretch, Writing};
 use super::{Error, Room};
 
 /// So many runs are merged into a longer one before there are more of their kind: each open one has a buffer. More than four threads share as many as four have, since
@@ -70,23 +70,21 @@ impl Runs {
     }
 
     /// Keeps one run of all lists, each of which has keys that ascend: ranges of keys are merged and encoded side by side, by the pool that this is called in.
-    pub(super) fn push_lists(&mut self, lists: &[Vec<Entry>]) -> Result<(), Error> {
+    pub(super) fn push_lists(&mut self, lists: Vec<Vec<Entry>>) -> Result<(), Error> {
         if lists.iter().all(Vec::is_empty) {
             return Ok(());
         }
-        let some =
-            |list: &Vec<Entry>| list.iter().skip(MARK).step_by(MARK).map(|entry| entry.0).collect::<Vec<_>>();
-        let run = self.merged(&between(lists.iter().flat_map(some).collect(), PIECE), |keys| {
+        let marks = lists.iter().flatten().skip(MARK).step_by(MARK).map(|entry| entry.0).collect();
+        let run = self.merged(&between(marks, PIECE), |keys| {
             let place = |list: &[Entry], key| list.partition_point(|entry| entry.0 < key);
-            let mut entries = Vec::new();
-            for list in lists {
-                entries.extend_from_slice(&list[place(list, keys.start)..place(list, keys.end)]);
-            }
+            let within = lists.iter().map(|list| &list[place(list, keys.start)..place(list, keys.end)]);
+            let mut entries = within.collect::<Vec<_>>().concat();
             // Digit by digit: lists that are merged would cost a comparison that is hard to predict for each entry and level.
             radsort::sort_by_key(&mut entries, |entry| entry.0);
             add_equal(&mut entries)?;
             Ok(entries)
         })?;
+        drop(lists);
         self.keep(0, run);
         self.settle(|runs, full| runs.merged(&ranges(full, PIECE), |keys| runs.sums(full, keys)))
     }
@@ -99,7 +97,7 @@ impl Runs {
     ) -> Result<Run, Error> {
         let refused = Error::temporary(&self.room.folder);
         let mut run = Writing::new(&self.room.folder).map_err(&refused)?;
-        for some in ranges.chunks(4 * self.room.threads.max(1)) {
+        for some in ranges.chunks(2 * self.at_once()) {
             self.room.cancel.check()?;
             let stretches: Result<Vec<_>, Error> =
                 some.par_iter().map(|keys| Stretch::new(&entries(keys.clone())?).map_err(&refused)).collect();
@@ -108,6 +106,12 @@ impl Runs {
             }
         }
         run.finish().map_err(&refused)
+    }
+
+    /// So many ranges are merged side by side as there are threads, and room for their entries, as they are and while they are sorted, and for a buffer of each run.
+    fn at_once(&self) -> usize {
+        let each = PIECE * size_of::<Entry>() * 3 + MOST_RUNS * BUFFER;
+        (self.room.memory / 4 / each).clamp(1, self.room.threads.max(1))
     }
 
     /// Merges as many runs of a kind as there may be into one of the next.
@@ -307,17 +311,17 @@ mod tests {
         let mut expected = BTreeMap::new();
         let (mut shared, mut one) =
             (Runs::shared(&room(CancelToken::NEVER)), Runs::new(&room(CancelToken::NEVER)));
-        shared.push_lists(&[Vec::new(), Vec::new()]).unwrap();
+        shared.push_lists(vec![Vec::new(), Vec::new()]).unwrap();
         assert_eq!(shared.len(), 0);
         let times = MOST_RUNS as u64 + 3;
         for time in 0..times {
             // So many that one thread does not merge them at once, now and then; and some of them empty.
             let keys = if time % 20 == 0 { PIECE as u64 } else { 700 };
-            let lists = [list(time, keys), Vec::new(), list(time + 1, keys), list(time + 2, 1)];
+            let lists = vec![list(time, keys), Vec::new(), list(time + 1, keys), list(time + 2, 1)];
             for (key, count) in lists.iter().flatten() {
                 *expected.entry(*key).or_insert(0) += count;
             }
-            shared.push_lists(&lists).unwrap();
+            shared.push_lists(lists.clone()).unwrap();
             lists.into_iter().for_each(|list| one.push(list.into_iter()).unwrap());
         }
         assert_eq!(shared.kinds.iter().map(Vec::len).collect::<Vec<_>>(), [3, 1]);
@@ -342,8 +346,8 @@ mod tests {
         runs.push([(1, u64::MAX)].into_iter()).unwrap();
         runs.push([(1, 1)].into_iter()).unwrap();
         assert!(matches!(runs.entries(ALL), Err(Error::Overflow)));
-        let lists = [vec![(0, 1), (1, u64::MAX)], vec![(1, 1), (2, 1)]];
-        assert!(matches!(Runs::shared(&room(CancelToken::NEVER)).push_lists(&lists), Err(Error::Overflow)));
+        let lists = vec![vec![(0, 1), (1, u64::MAX)], vec![(1, 1), (2, 1)]];
+        assert!(matches!(Runs::shared(&room(CancelToken::NEVER)).push_lists(lists), Err(Error::Overflow)));
     }
 
     #[test]
@@ -355,6 +359,7 @@ mod tests {
         runs.push(many()).unwrap();
         asked.store(true, Ordering::Relaxed);
         assert!(matches!(runs.push(many()), Err(Error::Interrupted(_))));
+        assert!(matches!(runs.push_lists(vec![many().collect()]), Err(Error::Interrupted(_))));
         assert!(matches!(runs.entries(ALL), Err(Error::Interrupted(_))));
     }
 }
