@@ -10,8 +10,8 @@ Without --train the weights are those that engraft trained (OUT/retrain/model), 
 score, and how many ranks differ. With --train the encoder is trained here first, on the same budget: 5 epochs, a rate of 5e-5 after a warm-up of a tenth, 32 rows a
 batch, 5 corrupted triples each.
 
-With --relations the relation between a triple's subject and object is asked for, as `run_bert_relation_prediction.py` does: one pass for each pair, whose score of a relation is its
-log probability; 20 epochs of the pairs alone. OUT is then the output folder of the config in docs/results.md.
+With --relations the relation between a triple's subject and object is asked for, as `run_bert_relation_prediction.py` does: one pass for each pair of entities, with a blank
+between them, whose score of a relation is its log probability; 20 epochs. OUT is then the output folder of the config in docs/results.md.
 """
 
 import argparse
@@ -40,22 +40,20 @@ class Graph:
         encode = lambda text: tokenizer.encode(text, add_special_tokens=False)
         self.ids = {key: encode(text) for key, text in self.texts.items()}
         self.relation_ids = {key: encode(text) for key, text in self.relations.items()}
-        self.cls, self.sep, self.pad = tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id
+        self.cls, self.sep, self.pad, self.mask = tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id, tokenizer.mask_token_id
 
     def batch(self, triples):
+        return self.rows((self.ids[head], self.relation_ids[relation], self.ids[tail]) for head, relation, tail in triples)
+
+    def questions(self, triples):
+        """The same with one blank in the place of the relation, as engraft's rows have it; KG-BERT's have nothing there."""
+        return self.rows((self.ids[head], [self.mask], self.ids[tail]) for head, _, tail in triples)
+
+    def rows(self, columns):
         rows, types = [], []
-        for head, relation, tail in triples:
-            one, two, three = self.ids[head], self.relation_ids[relation], self.ids[tail]
+        for one, two, three in columns:
             rows.append([self.cls, *one, self.sep, *two, self.sep, *three, self.sep])
             types.append([0] * (len(one) + 2) + [1] * (len(two) + 1) + [0] * (len(three) + 1))
-        return self.padded(rows, types)
-
-    def pairs(self, triples):
-        """Subjects and objects, whose segments are one, as in engraft's rows."""
-        rows = [[self.cls, *self.ids[head], self.sep, *self.ids[tail], self.sep] for head, _, tail in triples]
-        return self.padded(rows, [[0] * len(row) for row in rows])
-
-    def padded(self, rows, types):
         width = max(map(len, rows))
         pad = lambda row, fill: row + [fill] * (width - len(row))
         return {
@@ -157,7 +155,7 @@ def ranks_of_relations(model, graph, triples):
     found, numbers = {}, list(graph.relations)
     for triple in triples:
         head, relation, tail = triple
-        scores = torch.log_softmax(model(graph.pairs([triple]))[0], 0)
+        scores = torch.log_softmax(model(graph.questions([triple]))[0], 0)
         own = scores[numbers.index(relation)]
         others = torch.stack([scores[at] for at, other in enumerate(numbers) if (head, other, tail) not in graph.stated])
         above, ties = (others > own).sum().item(), (others == own).sum().item()
@@ -192,7 +190,7 @@ def main():
     tokenizer = AutoTokenizer.from_pretrained(given.data / "minilm")
     graph = Graph(given.data / "kg-bert/data/umls", tokenizer)
     asked = graph.parts["test"][: given.triples]
-    batch, rank = (graph.pairs, ranks_of_relations) if given.relations else (graph.batch, ranks)
+    batch, rank = (graph.questions, ranks_of_relations) if given.relations else (graph.batch, ranks)
     classes = len(graph.relations) if given.relations else 2
     torch.manual_seed(given.seed)
     if given.train:
@@ -225,11 +223,12 @@ def main():
     took = time.perf_counter() - started
     triples = pq.read_table(given.out / "triples/triples.parquet").to_pylist()
     differ, largest, compared = 0, 0.0, 0
-    for row in pq.read_table(given.out / "rank/ranks.parquet").to_pylist():
+    for row in pq.read_table(given.out / ("rank/relation_ranks.parquet" if given.relations else "rank/ranks.parquet")).to_pylist():
         of = triples[row["triple"]]
         triple = (keys[of["subject"]], relations[of["relation"]], keys[of["object"]])
-        if (triple, row["side"]) in found:
-            rank, score, candidates = found[triple, row["side"]]
+        side = "relation" if given.relations else row["side"]
+        if (triple, side) in found:
+            rank, score, candidates = found[triple, side]
             assert candidates == row["candidates"], (triple, candidates, row)
             compared += 1
             differ += rank != row["rank"]
