@@ -2,10 +2,10 @@
 
 Usage: model.py BENCH [--threads 2 1] [--rounds 5] [--steps 6]
 BENCH is the built program `bench`: `bench train_step` steps, `bench peak` says what the processor can do at most. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, in f32 and in bf16. A step is
-forward (a linear layer on the mean of a row's hidden states, cross entropy), backward, clipping by the norm of all gradients, and AdamW. The peer
+forward (a linear layer on a row's first hidden state, as BERT's fine-tunings have it, or, where that is said, on the mean of all; cross entropy), backward, clipping by the norm of all gradients, and AdamW. The peer
 is model_peer.py: plain PyTorch with scaled_dot_product_attention and fused AdamW. The two take turns, each in a process of its own, with the
 same threads, lengths, dropout and frozen layers. Figures are medians over all steps of all rounds, the least beside them, and the processor's time, which
-other work on the machine changes least. The last column is what matrix products alone ask for (no row's padding counted), in 10^9 operations a second, and its
+other work on the machine changes least. The last column is what matrix products alone ask for (no row's padding counted, and all rows in the last layer, of which engraft needs the first token's alone), in 10^9 operations a second, and its
 share of the most that the processor can do in f32: nobody's step in f32 is faster by more than what is left. Prints tables in Markdown.
 """
 
@@ -35,10 +35,12 @@ CASES = {
     "the same with dropout 0.1": {"lengths": [64] * 16, "dropout": 0.1, "frozen": 0},
     "32 rows of 6 to 64 tokens (the peer pads and masks)": {"lengths": ragged(32, 64), "dropout": 0.0, "frozen": 0},
     "16 rows of 64 tokens, embeddings and 3 layers frozen": {"lengths": [64] * 16, "dropout": 0.0, "frozen": 3},
+    "16 rows of 64 tokens, the mean of all": {"lengths": [64] * 16, "dropout": 0.0, "frozen": 0, "pooling": "mean"},
+    "the same with dropout 0.1, the mean of all": {"lengths": [64] * 16, "dropout": 0.1, "frozen": 0, "pooling": "mean"},
 }
 # The same rows with every attention: what each costs beside the plain one.
 ATTENTIONS = {
-    f"8 rows of 128 tokens, {name}": {"lengths": [128] * 8, "dropout": 0.1, "frozen": 0, "attention": attention}
+    f"8 rows of 128 tokens, {name}": {"lengths": [128] * 8, "dropout": 0.1, "frozen": 0, "attention": attention, "pooling": "mean"}
     for name, attention in (("plain attention", "plain"), ("KAM-BERT's, three maps", "kam"), ("four labels'", "labels"))
 }
 CASES |= ATTENTIONS
@@ -66,7 +68,7 @@ def products(case):
 
 def measured(given, case, threads):
     """All steps of both sides, which take turns."""
-    of = {**SHAPE, "attention": "plain", "dtype": "f32", **CASES[case], "threads": threads, "warmup": WARMUP, "steps": given.steps}
+    of = {**SHAPE, "attention": "plain", "dtype": "f32", "pooling": "cls", **CASES[case], "threads": threads, "warmup": WARMUP, "steps": given.steps}
     sides = {"engraft": [str(given.bench.resolve()), "train_step"], "PyTorch": [sys.executable, str(Path(__file__).resolve().parent / "model_peer.py")]}
     found = {name: [] for name in sides}
     for _ in range(given.rounds):

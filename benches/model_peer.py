@@ -2,7 +2,7 @@
 
 Usage: model_peer.py '{"layers": 6, "hidden": 384, ...}' (what benches/model.py writes). Prints one JSON object.
 The encoder is written for speed: one product for queries, keys and values, scaled_dot_product_attention, fused AdamW. The loss is the cross
-entropy of a linear layer on the mean of a row's hidden states. With `attention` = `kam` or `labels` attention is written out, as the papers have it and as one
+entropy of a linear layer on a row's first hidden state, or on the mean of them (`pooling`). With `attention` = `kam` or `labels` attention is written out, as the papers have it and as one
 writes it in PyTorch: KAM-BERT's with three maps, a convolution and the map of the layer before; labels' with the greatest of the scores of `[CLS]` and of
 four labels. `dtype` = `bf16` is autocast.
 """
@@ -80,7 +80,7 @@ class Bert(nn.Module):
     def __init__(self, of):
         super().__init__()
         d = of["hidden"]
-        self.rate = of["dropout"]
+        self.rate, self.pooling = of["dropout"], of["pooling"]
         self.token, self.position, self.segment = nn.Embedding(of["vocabulary"], d), nn.Embedding(512, d), nn.Embedding(2, d)
         self.norm, self.output = nn.LayerNorm(d, eps=1e-12), nn.Linear(d, LABELS)
         self.labels = nn.Parameter(torch.randn(LABELS, d) * 0.02) if of["attention"] == "labels" else None
@@ -97,6 +97,8 @@ class Bert(nn.Module):
         carried = None
         for layer in self.layers:
             x, carried = layer(x, mask, maps, carried, self.labels)
+        if self.pooling == "cls":
+            return self.output(x[:, 0])
         weight = real.to(x.dtype)[:, :, None]
         return self.output((x * weight).sum(1) / weight.sum(1))
 

@@ -16,9 +16,9 @@ use batch::task::Task;
 use batch::{Batch, Targets};
 use candle_core::{Device, Tensor, safetensors};
 use model::attention::plain::Plain;
-use model::encoder::Encoder;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
+use model::encoder::{Encoder, Read};
 use model::head::importance::{AcrossLayers, Importance, Method, Probe, WithinLayer};
 use model::head::mask::Mask;
 use model::nn::cross_entropy::cross_entropy;
@@ -74,7 +74,7 @@ fn measure(shape: &Shape, file: &Path, samples: &Samples, batch: usize) -> Resul
     let output = Linear::new(&params, "output")?;
     let heads = [config.num_hidden_layers, config.num_attention_heads];
     let mask = Mask::all_kept(heads);
-    let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask };
+    let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask, read: Read::All };
     let (start, before) = (Instant::now(), processor_ms()?);
     let mut importance = Importance::new(Method::PerSample, heads);
     for (ids, classes) in samples.ids.chunks(batch).zip(samples.classes.chunks(batch)) {

@@ -1,8 +1,8 @@
 //! One training step of an encoder, measured, for `just bench-model` and for anyone who wants to see what a shape costs.
 //!
 //! `train_step '{"layers": 6, "hidden": 384, "heads": 12, "feed_forward": 1536, "vocabulary": 30522, "dropout": 0.0, "threads": 2, "lengths": [64, 64],
-//! "warmup": 3, "steps": 10, "frozen": 0, "attention": "plain", "dtype": "f32"}'`, `lengths` being the tokens of each row and `frozen` how many layers, from the embeddings on, are not
-//! trained (0: the embeddings are trained too). The loss is the cross entropy of a linear layer on the mean of a row's hidden states; then come
+//! "warmup": 3, "steps": 10, "frozen": 0, "attention": "plain", "dtype": "f32", "pooling": "cls"}'`, `lengths` being the tokens of each row and `frozen` how many layers, from the embeddings on, are not
+//! trained (0: the embeddings are trained too). The loss is the cross entropy of a linear layer on a row's first hidden state (`cls`) or on the mean of them (`mean`); then come
 //! the gradients' norm, clipping and AdamW. `attention` is `plain`, `labels` (four of them, with their loss), or `kam` (three maps, a convolution). Prints one JSON object: milliseconds of each step by part, and of the processor.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
@@ -25,7 +25,7 @@ use model::device::ActivationDtype;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::{Knowledge, Tokens};
-use model::encoder::{Encoder, Pass};
+use model::encoder::{Encoder, Pass, Read};
 use model::nn::cross_entropy::cross_entropy;
 use model::nn::gradients::gradients;
 use model::nn::linear::Linear;
@@ -54,6 +54,7 @@ struct Measured {
     frozen: usize,
     attention: Kind,
     dtype: ActivationDtype,
+    pooling: Pooling,
 }
 
 /// How tokens attend.
@@ -84,6 +85,8 @@ struct Model {
     params: Params,
     encoder: Encoder,
     pool: Pool,
+    /// Whether no state but the first of a row is read.
+    of_first: bool,
     output: Linear,
     attention: Arc<dyn Attention>,
     /// Maps of the rows, none without KAM-BERT's attention.
@@ -158,7 +161,8 @@ fn model(of: &Measured) -> Result<Model, Box<dyn Error>> {
     Ok(Model {
         optimiser: AdamW::new(adamw, &params, trained)?,
         encoder: Encoder::new(&config, &params)?.with_dtype(of.dtype),
-        pool: Pool::new(Pooling::Mean, &params, "")?,
+        pool: Pool::new(of.pooling, &params, "")?,
+        of_first: of.pooling == Pooling::Cls,
         output: Linear::new(&params, "output")?,
         attention: match of.attention {
             Kind::Plain => Arc::new(Plain),
@@ -222,7 +226,11 @@ impl Model {
             tokens.knowledge = Some(known);
         }
         let attention = &*self.attention;
-        let pass = Pass { attention, dropout: Some(CounterRng::new(1).branch(step as u64)), ..Pass::PLAIN };
+        let firsts = tokens.spans.iter().map(|span| u32::try_from(span.start));
+        let firsts = firsts.collect::<Result<Vec<_>, _>>()?;
+        let read = if self.of_first { Read::Of(&firsts) } else { Read::All };
+        let dropout = Some(CounterRng::new(1).branch(step as u64));
+        let pass = Pass { attention, dropout, read, ..Pass::PLAIN };
         let hidden = self.encoder.forward(&self.config, &tokens, &pass)?;
         let x_nd = hidden.last().ok_or("no hidden states")?;
         let logits_bc = self.output.forward(&self.pool.forward(x_nd, &tokens.spans)?)?;

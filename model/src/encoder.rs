@@ -43,6 +43,16 @@ pub enum Gates<'a> {
     PerToken(&'a Tensor),
 }
 
+/// Of which tokens the last hidden states are read. Where a layer is one operation, what follows the last one's attention is computed of these alone, and the
+/// last hidden states of others are NaN.
+#[derive(Debug, Clone, Copy)]
+pub enum Read<'a> {
+    /// Of all.
+    All,
+    /// Of some, in ascending order; at least one.
+    Of(&'a [u32]),
+}
+
 /// What can differ from one pass through the encoder to the next.
 #[derive(Debug, Clone, Copy)]
 pub struct Pass<'a> {
@@ -52,11 +62,14 @@ pub struct Pass<'a> {
     pub gates: Gates<'a>,
     /// Key of this step's dropout masks, `None` outside training.
     pub dropout: Option<CounterRng>,
+    /// Of which tokens the last hidden states are read.
+    pub read: Read<'a>,
 }
 
 impl Pass<'_> {
-    /// Plain attention, all heads on and no dropout.
-    pub const PLAIN: Pass<'static> = Pass { attention: &Plain, gates: Gates::Open, dropout: None };
+    /// Plain attention, all heads on and no dropout; the states of all tokens are read.
+    pub const PLAIN: Pass<'static> =
+        Pass { attention: &Plain, gates: Gates::Open, dropout: None, read: Read::All };
 }
 
 impl Gates<'_> {
@@ -152,7 +165,8 @@ impl Encoder {
         self
     }
 
-    /// The hidden states of all real tokens, `[n, d]` each: the embedding layer's, then every encoder layer's, in its activation dtype.
+    /// The hidden states of all real tokens, `[n, d]` each: the embedding layer's, then every encoder layer's, in its activation dtype; the last ones of those that the
+    /// pass reads.
     ///
     /// # Errors
     /// When the tokens or the gates do not fit the encoder's sizes.
@@ -166,7 +180,8 @@ impl Encoder {
         for (l, layer) in self.layers.iter().enumerate() {
             let gates = pass.gates.of_layer(l)?;
             let dropout = LayerDropout::of(pass.dropout, config, l as u64);
-            let of = LayerPass { tokens, gates: gates.as_ref(), dropout };
+            let read = if l + 1 == self.layers.len() { pass.read } else { Read::All };
+            let of = LayerPass { tokens, gates: gates.as_ref(), dropout, read };
             let y_nd = layer.forward(&hidden[l], &mut *attention, &of)?;
             hidden.push(attention.next(y_nd)?);
         }

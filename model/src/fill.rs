@@ -18,8 +18,9 @@ use crate::encoder::config::Config;
 #[cfg(feature = "cuda")]
 use crate::encoder::pool::Pooling;
 use crate::encoder::tokens::Tokens;
-use crate::encoder::{Encoder, Pass};
+use crate::encoder::{Encoder, Pass, Read};
 use crate::output::masked_lm::MaskedLm;
+use crate::output::some_of;
 use crate::output::tag::gather;
 #[cfg(feature = "cuda")]
 use crate::output::{Decoder, Outline, Output, OutputDropout, Task};
@@ -120,7 +121,9 @@ impl Filler {
         if self.device.is_cuda() {
             return self.by_kernels(tokens, places);
         }
-        let mut hidden = self.encoder.forward(&self.config, tokens, &Pass::PLAIN)?;
+        let read = some_of(tokens, places.to_vec());
+        let pass = Pass { read: read.as_deref().map_or(Read::All, Read::Of), ..Pass::PLAIN };
+        let mut hidden = self.encoder.forward(&self.config, tokens, &pass)?;
         let x_nd = hidden.pop().ok_or_else(|| Error::Misfit("no hidden states; report it".to_owned()))?;
         Ok(self.output.forward(&gather(&x_nd, places)?)?)
     }

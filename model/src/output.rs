@@ -25,6 +25,7 @@ pub use crate::nn::pair_loss::PairLoss;
 use crate::params::{Init, Spec, of_outputs};
 use crate::range;
 pub use dropout::OutputDropout;
+pub(crate) use layers::some_of;
 pub use layers::{Loss, Outputs};
 use masked_lm::MaskedLm;
 pub use targets::{Anchor, Batch, Ends, Group, Identity, Targets};

@@ -2,6 +2,7 @@
 
 mod alone;
 mod attended;
+mod index;
 #[cfg(feature = "cuda")]
 pub(crate) mod kernels;
 mod one_task;
@@ -11,27 +12,27 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::read::ReadError;
-use base::visible::shortened;
 use batch::rows::Rows;
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub use attended::Attended;
+pub(crate) use index::Index;
+use index::read_index;
 pub use one_task::write_one_task;
 
 use crate::Error;
 use crate::attention::{Attention, Chosen};
-use crate::checkpoint::{self, OUTPUTS_FILE, OUTPUTS_VERSION, OUTPUTS_WEIGHTS_FILE, stored, whole};
-use crate::encoder::Encoder;
+use crate::checkpoint::{self, OUTPUTS_FILE, OUTPUTS_WEIGHTS_FILE, stored};
 use crate::encoder::config::Config;
 #[cfg(feature = "cuda")]
 use crate::encoder::pool;
 use crate::encoder::pool::{Pool, Pooling};
 use crate::encoder::tokens::Tokens;
+use crate::encoder::{Encoder, Read};
 use crate::head::importance::{Importance, Probe, Samples};
 use crate::head::mask::Mask;
-use crate::output::{Anchor, Batch, Outline, Outputs, Targets, pool_name};
+use crate::output::{Anchor, Batch, Outline, Outputs, Targets, pool_name, some_of};
 use crate::params::{ADAPTERS, OUTPUTS, Params, of_outputs};
 #[cfg(feature = "cuda")]
 use kernels::Kernels;
@@ -62,25 +63,6 @@ pub struct Parameters {
     pub attention: usize,
     /// The outputs of all tasks.
     pub outputs: usize,
-}
-
-/// `outputs.json` of a trained model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Index {
-    pub(crate) version: u32,
-    /// Steps of training.
-    pub(crate) step: u64,
-    /// What the outputs are.
-    pub(crate) outputs: Outline,
-    /// The gates of a pruned encoder.
-    pub(crate) gates: Option<Mask>,
-}
-
-/// What is read before the rest, so that another version gets a clear answer.
-#[derive(Deserialize)]
-struct Stamp {
-    version: u32,
 }
 
 impl Predictor {
@@ -227,7 +209,8 @@ impl Predictor {
             return logits.iter().map(|logits_mc| finite(logits_mc.to_vec2()?)).collect();
         }
         let tokens = Tokens::new(&[(&names, rows)], &self.config, &self.device)?;
-        let x_nd = self.forward(&tokens)?;
+        let read = self.outputs.read_by_logits(&tokens, tasks)?;
+        let x_nd = self.read(&tokens, read.as_deref())?;
         let each = tasks.iter();
         each.map(|&task| {
             let of_task = self.outputs.rows(&tokens, 0, task);
@@ -274,7 +257,9 @@ impl Predictor {
         }
         let tokens = Tokens::new(&[("texts", rows)], &self.config, &self.device)?;
         let pool = Pool::new(pooling, &self.params, &pool_name())?;
-        finite(pool.forward(&self.forward(&tokens)?, tokens.own(0))?.to_vec2()?)
+        let read = pool.reads(tokens.own(0)).and_then(|places| some_of(&tokens, places));
+        let x_nd = self.read(&tokens, read.as_deref())?;
+        finite(pool.forward(&x_nd, tokens.own(0))?.to_vec2()?)
     }
 
     /// The last hidden states `x_nd` of tokens.
@@ -282,7 +267,12 @@ impl Predictor {
     /// # Errors
     /// When the tokens do not fit the encoder.
     pub fn forward(&self, tokens: &Tokens) -> Result<Tensor, Error> {
-        self.states(tokens)?
+        self.read(tokens, None)
+    }
+
+    /// The same of some tokens.
+    fn read(&self, tokens: &Tokens, places: Option<&[u32]>) -> Result<Tensor, Error> {
+        self.states(tokens, places.map_or(Read::All, Read::Of))?
             .pop()
             .ok_or_else(|| Error::Misfit("the encoder has no hidden states; report it".to_owned()))
     }
@@ -295,9 +285,9 @@ impl Predictor {
         tokens(self.outline(), &[batch], &self.config, &self.device)
     }
 
-    /// What measures heads at the gates of `mask`, whatever gates the model itself has.
-    fn probe<'a>(&'a self, mask: &'a Mask) -> Probe<'a> {
-        Probe { encoder: &self.encoder, config: &self.config, attention: &*self.attention, mask }
+    /// What measures heads at the gates of `mask`, whatever gates the model itself has, by losses that `read` so much.
+    fn probe<'a>(&'a self, mask: &'a Mask, read: Read<'a>) -> Probe<'a> {
+        Probe { encoder: &self.encoder, config: &self.config, attention: &*self.attention, mask, read }
     }
 
     /// The sum over a batch's samples (rows, or groups of a ranking) of the loss that each would have alone, given the last hidden states;
@@ -341,7 +331,9 @@ impl Predictor {
         }
         let tokens = self.tokens(batch)?;
         let loss = |x_nd: &Tensor| self.sample_losses(x_nd, &tokens, batch);
-        into.add_samples(&self.probe(mask), &tokens, samples, loss)
+        let read = self.outputs.read_by_logits(&tokens, &[batch.task])?;
+        let probe = self.probe(mask, read.as_deref().map_or(Read::All, Read::Of));
+        into.add_samples(&probe, &tokens, samples, loss)
     }
 }
 
@@ -378,24 +370,6 @@ fn lacking(path: &Path, names: &[String]) -> Error {
     let remedy =
         "a fine-tuned model is the folder of a finished fine-tuning, whole: take it as it was written";
     ReadError::new(path, format!("it lacks {}", names.join(", ")), "", remedy).into()
-}
-
-fn read_index(path: &Path) -> Result<Index, Error> {
-    let bytes = whole::read_settings(path)?;
-    let wrong = |found: String, expected: String, remedy: &str| ReadError::new(path, found, expected, remedy);
-    let json = |source: serde_json::Error| {
-        let expected = format!("{OUTPUTS_FILE} of a fine-tuned model");
-        wrong(shortened(&source.to_string()), expected, "write it again by fine-tuning")
-    };
-    let value: Value = serde_json::from_slice(&bytes).map_err(json)?;
-    let Stamp { version } = Stamp::deserialize(&value).map_err(json)?;
-    if version != OUTPUTS_VERSION {
-        let found = format!("version {version}");
-        return Err(wrong(found, OUTPUTS_VERSION.to_string(), "train again with this engraft").into());
-    }
-    let index: Index = serde_json::from_slice(&bytes).map_err(json)?;
-    index.outputs.check()?;
-    Ok(index)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use model::checkpoint;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
-use model::encoder::{Encoder, Gates, Pass};
+use model::encoder::{Encoder, Gates, Pass, Read};
 use model::head::importance::{Importance, Probe};
 use model::head::mask::Mask;
 use model::nn::cross_entropy::cross_entropy;
@@ -49,7 +49,7 @@ impl Classifier {
     }
 
     fn probe<'a>(&'a self, mask: &'a Mask) -> Probe<'a> {
-        Probe { encoder: &self.encoder, config: &self.config, attention: &Plain, mask }
+        Probe { encoder: &self.encoder, config: &self.config, attention: &Plain, mask, read: Read::All }
     }
 
     fn logits(&self, x_nd: &Tensor, tokens: &Tokens) -> candle_core::Result<Tensor> {

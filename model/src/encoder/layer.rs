@@ -8,7 +8,7 @@ use candle_core::{Result, Tensor};
 use super::config::Config;
 use super::feed_forward::FeedForward;
 use super::tokens::Tokens;
-use super::{LayerDropout, Place};
+use super::{LayerDropout, Place, Read};
 use crate::attention::gate::gate;
 use crate::attention::{AttentionPass, Composed, Heads, Site};
 use crate::device::Recompute;
@@ -46,6 +46,8 @@ pub(crate) struct LayerPass<'a> {
     pub(crate) tokens: &'a Tokens,
     pub(crate) gates: Option<&'a LayerGates>,
     pub(crate) dropout: LayerDropout,
+    /// Of which tokens the output is read.
+    pub(crate) read: Read<'a>,
 }
 
 const QUERY_KEY_VALUE: [&str; 3] = ["query", "key", "value"];
@@ -135,7 +137,7 @@ impl Layer {
         attention: &mut dyn AttentionPass,
         pass: &LayerPass<'_>,
     ) -> Result<Tensor> {
-        let LayerPass { tokens, gates, dropout } = pass;
+        let LayerPass { tokens, gates, dropout, .. } = pass;
         let heads = self.heads(tokens, dropout.at(Place::Attention));
         let site = self.site(x_nd, tokens, &heads)?;
         let Composed { context_nd, .. } = attention.composed(&site, &self.projections(x_nd)?)?;

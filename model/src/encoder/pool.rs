@@ -84,6 +84,13 @@ impl Pool {
         Ok(Pool { pooling, learned })
     }
 
+    /// The tokens of `rows` that it reads, if that is the first of each; none if it reads all.
+    #[must_use]
+    pub(crate) fn reads(&self, rows: &[Span]) -> Option<Vec<u32>> {
+        let of_first = matches!(self.pooling, Pooling::Cls | Pooling::LearnedPooler);
+        if of_first { rows.iter().map(|row| u32::try_from(row.start).ok()).collect() } else { None }
+    }
+
     /// One vector for each of the `rows` of `x_nd`: `[b, d]`, in f32 at least.
     ///
     /// # Errors

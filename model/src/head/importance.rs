@@ -15,7 +15,7 @@ use crate::Error;
 use crate::attention::Attention;
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
-use crate::encoder::{Encoder, Gates, Pass};
+use crate::encoder::{Encoder, Gates, Pass, Read};
 use crate::nn::gradients::gradients;
 
 /// What is added up over the samples.
@@ -86,6 +86,8 @@ pub struct Probe<'a> {
     pub attention: &'a dyn Attention,
     /// The gates: all kept at first, then those of the mask so far.
     pub mask: &'a Mask,
+    /// Of which tokens the losses read the last hidden states.
+    pub read: Read<'a>,
 }
 
 impl Probe<'_> {
@@ -109,7 +111,7 @@ impl Probe<'_> {
         let hidden = self.encoder.forward(
             self.config,
             tokens,
-            &Pass { attention: self.attention, gates: gates_of, dropout: None },
+            &Pass { attention: self.attention, gates: gates_of, dropout: None, read: self.read },
         )?;
         let Some(x_nd) = hidden.last() else { return Ok(None) };
         Ok(gradients(&loss(x_nd)?)?.remove(&gates))

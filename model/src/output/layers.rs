@@ -99,6 +99,47 @@ impl Outputs {
         }
     }
 
+    /// Tokens whose last hidden states the losses of some batches read, which are all of `tokens`; none where it is all of them.
+    ///
+    /// # Errors
+    /// When the targets are not those of the rows.
+    pub(crate) fn read_by_losses(
+        &self,
+        tokens: &Tokens,
+        batches: &[&Batch],
+    ) -> TensorResult<Option<Vec<u32>>> {
+        let mut places = vec![];
+        for (at, batch) in batches.iter().enumerate() {
+            let rows = self.rows(tokens, at, batch.task);
+            let asked = match (&self.layer(batch.task)?.0.output, &batch.targets) {
+                (Output::Vocabulary { .. }, Targets::Tokens(words)) => Some(tag::asked(rows, words)?.0),
+                _ => self.pooled_from(rows, batch.task)?,
+            };
+            let Some(asked) = asked else { return Ok(None) };
+            places.extend(asked);
+        }
+        Ok(some_of(tokens, places))
+    }
+
+    /// The same of the logits that some tasks have of all rows of the one batch.
+    ///
+    /// # Errors
+    /// When there is no such task.
+    pub(crate) fn read_by_logits(&self, tokens: &Tokens, tasks: &[usize]) -> TensorResult<Option<Vec<u32>>> {
+        let mut places = vec![];
+        for task in tasks {
+            let Some(asked) = self.pooled_from(self.rows(tokens, 0, *task), *task)? else { return Ok(None) };
+            places.extend(asked);
+        }
+        Ok(some_of(tokens, places))
+    }
+
+    /// The first tokens of rows of which a task reads no more.
+    fn pooled_from(&self, rows: &[Span], task: usize) -> TensorResult<Option<Vec<u32>>> {
+        let is_of_tokens = self.layer(task)?.0.output.is_of_tokens();
+        Ok((!is_of_tokens).then(|| self.pool.reads(rows)).flatten())
+    }
+
     /// The logits `[m, c]` that the first task has of vectors `[m, d]`: each pooled as a row of one token, through the linear layer, without dropout.
     ///
     /// # Errors
@@ -209,6 +250,13 @@ impl Outputs {
     pub fn outline(&self) -> &Outline {
         &self.outline
     }
+}
+
+/// Places in ascending order, if they are some of the tokens and not all.
+pub(crate) fn some_of(tokens: &Tokens, mut places: Vec<u32>) -> Option<Vec<u32>> {
+    places.sort_unstable();
+    places.dedup();
+    (!places.is_empty() && places.len() < tokens.count()).then_some(places)
 }
 
 /// The hidden states of the tokens of some rows, row after row.

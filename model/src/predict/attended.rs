@@ -7,7 +7,7 @@ use super::Predictor;
 use crate::Error;
 use crate::attention::Composed;
 use crate::encoder::tokens::Tokens;
-use crate::encoder::{Gates, Pass};
+use crate::encoder::{Gates, Pass, Read};
 
 /// The attention of one layer over the tokens of one row.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,10 +45,10 @@ impl Attended {
 }
 
 impl Predictor {
-    /// The hidden states of all layers, the embedding layer's first, as [`crate::encoder::Encoder::forward`] tells them.
-    pub(super) fn states(&self, tokens: &Tokens) -> Result<Vec<Tensor>> {
+    /// The hidden states of all layers, the embedding layer's first, as [`crate::encoder::Encoder::forward`] tells them: the last ones of what is `read`.
+    pub(super) fn states(&self, tokens: &Tokens, read: Read<'_>) -> Result<Vec<Tensor>> {
         let gates = self.gates.as_ref().map_or(Gates::Open, |(_, gates_lh)| Gates::Shared(gates_lh));
-        let pass = Pass { attention: &*self.attention, gates, dropout: None };
+        let pass = Pass { attention: &*self.attention, gates, dropout: None, read };
         self.encoder.forward(&self.config, tokens, &pass)
     }
 
@@ -61,7 +61,7 @@ impl Predictor {
         let own = rows.lengths.first().copied();
         let t =
             own.ok_or_else(|| Error::Misfit("there is no row whose attention could be told".to_owned()))?;
-        let mut inputs = self.states(&tokens)?;
+        let mut inputs = self.states(&tokens, Read::All)?;
         // The last one is no layer's input.
         inputs.pop();
         let layers = self.encoder.inspect(&inputs, &tokens, &*self.attention)?;

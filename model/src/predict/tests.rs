@@ -1,6 +1,7 @@
 //! Tests of trained models that answer.
 
 use super::*;
+use crate::checkpoint::whole;
 use crate::encoder::{Gates, Pass};
 use crate::head::importance::{AcrossLayers, Method, WithinLayer};
 use crate::nn::check::numbers;

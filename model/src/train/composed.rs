@@ -17,7 +17,7 @@ use super::{Setup, error};
 use crate::Error;
 use crate::attention::Attention;
 use crate::encoder::tokens::Tokens;
-use crate::encoder::{Encoder, Gates, Pass};
+use crate::encoder::{Encoder, Gates, Pass, Read};
 use crate::nn::scalars;
 use crate::optim::adamw::Update;
 use crate::optim::chosen::Optimiser;
@@ -142,7 +142,9 @@ impl Composed {
     ) -> Result<(Vec<Weighed<'a>>, Tokens), Error> {
         let tokens = predict::tokens(&self.setup.outline, active, &self.setup.encoder, &self.device)?;
         let gates = self.gates_lh.as_ref().map_or(Gates::Open, Gates::Shared);
-        let pass = Pass { attention: &*self.attention, gates, dropout };
+        let read = self.outputs.read_by_losses(&tokens, active)?;
+        let read = read.as_deref().map_or(Read::All, Read::Of);
+        let pass = Pass { attention: &*self.attention, gates, dropout, read };
         let hidden = self.encoder.forward(&self.setup.encoder, &tokens, &pass)?;
         let x_nd = hidden.last().ok_or_else(|| error::no_batch(step))?;
         let each = active.iter().copied().enumerate();
@@ -215,6 +217,13 @@ impl Composed {
         self.adapters.gradients(&self.params, &mut grads)?;
         self.heads.screen(&mut grads)?;
         Ok(grads)
+    }
+
+    /// The loss of some batches without dropout.
+    #[cfg(test)]
+    pub(super) fn evaluated(&self, batches: &[&Batch]) -> f32 {
+        let (losses, _) = self.losses(1, batches, None).unwrap();
+        losses.iter().map(|of| of.loss.loss.to_scalar::<f32>().unwrap()).sum()
     }
 
     /// How many operations the graph of a step's loss has.

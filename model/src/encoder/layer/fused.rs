@@ -2,9 +2,10 @@
 //! it to that.
 //!
 //! Forward and backward each walk over blocks of rows that stay in the cache from one product to the next; only attention, which sees
-//! whole rows of the batch, stands between the walks. What needs no gradient (a parameter that is no variable, an input that comes from none)
+//! whole rows of the batch, stands between the walks. Of the tokens whose outputs nobody reads, the walks see nothing ([`Asked`]). What needs no gradient (a parameter that is no variable, an input that comes from none)
 //! costs none.
 
+mod asked;
 mod backward;
 mod forward;
 mod gating;
@@ -22,6 +23,7 @@ use crate::nn::dropout::Dropout;
 use crate::nn::gradients::{Slot, Tickets};
 use crate::nn::product::Rounding;
 use crate::nn::{Host, read};
+use asked::Asked;
 use backward::{Pass, TailPass};
 use forward::Saved;
 use gating::Gating;
@@ -39,6 +41,8 @@ struct Held {
     gates: Option<Gating>,
     slot_of_gates: Option<Slot>,
     heads: usize,
+    /// Tokens whose outputs are asked for.
+    asked: Asked,
     /// Dropout of the attention's and the feed-forward network's output.
     dropout: [Option<Dropout>; NORMS],
     epsilon: f32,
@@ -68,6 +72,7 @@ struct Numbers<'a> {
     gains: [&'a [f32]; NORMS],
     shifts: [&'a [f32]; NORMS],
     gates: Option<&'a Gating>,
+    asked: &'a Asked,
     dropout: [Option<Dropout>; NORMS],
     epsilon: f32,
     /// Hidden width.
@@ -126,7 +131,7 @@ impl Held {
         x_nd: &Tensor,
         pass: &LayerPass<'_>,
     ) -> Result<(Self, Vec<Option<Slot>>, Tensor)> {
-        let ((n, d), LayerPass { tokens, gates, dropout }) = (x_nd.dims2()?, *pass);
+        let ((n, d), LayerPass { tokens, gates, dropout, read }) = (x_nd.dims2()?, *pass);
         let parameters = layer.parameters();
         check_shapes(&parameters, d, layer.heads)?;
         let gates_rh = gates.map(|gates| &gates.gates_rh);
@@ -140,6 +145,7 @@ impl Held {
             gates: gates.map(|gates| Gating::new(gates, layer.heads, &tokens.spans, n)).transpose()?,
             slot_of_gates,
             heads: layer.heads,
+            asked: Asked::new(read, n)?,
             dropout: [dropout.at(Place::AttentionOutput), dropout.at(Place::FeedForward)],
             epsilon: layer.attention_norm.epsilon(),
             buffers: layer.buffers.clone(),
@@ -164,6 +170,7 @@ impl Held {
             gains: std::array::from_fn(|at| numbers[2 * LINEARS + at]),
             shifts: std::array::from_fn(|at| numbers[2 * LINEARS + NORMS + at]),
             gates: self.gates.as_ref(),
+            asked: &self.asked,
             dropout: self.dropout,
             epsilon: self.epsilon,
             d,

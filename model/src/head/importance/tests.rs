@@ -35,7 +35,7 @@ fn soft() -> Mask {
 
 fn gradients(tokens: &Tokens, each: Each) -> Tensor {
     let (encoder, config, mask) = (encoder(), tiny(), soft());
-    let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask };
+    let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask, read: Read::All };
     probe.gradients(tokens, each, loss(tokens)).unwrap().unwrap()
 }
 
@@ -129,7 +129,7 @@ fn what_measures_nothing_is_said() {
     let measured = |mask: &Mask, loss: &dyn Fn(&Tensor) -> TensorResult<Tensor>| {
         let mut importance = Importance::new(Method::PerSample, SHAPE);
         importance.add(
-            &Probe { encoder: &encoder, config: &config, attention: &Plain, mask },
+            &Probe { encoder: &encoder, config: &config, attention: &Plain, mask, read: Read::All },
             &tokens,
             loss,
         )?;
@@ -164,7 +164,7 @@ fn what_measures_nothing_is_said() {
 fn measured(method: Method, samples: Samples<'_>) -> Result<Vec<f64>, Error> {
     let (encoder, config, mask, tokens) = (encoder(), tiny(), soft(), read(&ROWS));
     let mut importance = Importance::new(method, SHAPE);
-    let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask };
+    let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask, read: Read::All };
     importance.add_samples(&probe, &tokens, samples, loss(&tokens))?;
     assert_eq!(
         importance.samples,
@@ -220,7 +220,8 @@ fn the_number_of_threads_changes_no_bit() {
         pool.install(|| {
             let (encoder, config, mask, tokens) = (encoder(), tiny(), soft(), read(&ROWS));
             let mut importance = Importance::new(Method::TokenLevel, SHAPE);
-            let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask };
+            let probe =
+                Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask, read: Read::All };
             importance.add(&probe, &tokens, loss(&tokens)).unwrap();
             importance.finish(WithinLayer::L2, AcrossLayers::MinMax).unwrap()
         })

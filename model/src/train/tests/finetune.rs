@@ -3,6 +3,7 @@
 mod best;
 pub(crate) mod knowledge;
 pub(crate) mod labels;
+mod read;
 mod refused;
 
 use std::path::Path;

@@ -15,6 +15,8 @@
 //! r1 = LN1'(da)            do = D1 r1    dWo = do^T C    dbo = sum do
 //! dC = do Wo               dx = r1 + dqkv Wqkv, dqkv being what attention makes of dC
 //! ```
+//!
+//! All but dC and what comes of it are of the tokens that are asked for alone; dC and r1 are 0 of the others.
 
 use candle_core::{Result, Tensor};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
@@ -23,7 +25,6 @@ use super::forward::{Block, Saved, Tail};
 use super::{LINEARS, NORMS, Numbers};
 use crate::attention::OnNumbers;
 use crate::nn::buffers::{Buffer, Buffers};
-use crate::nn::dropout::Dropout;
 use crate::nn::layer_norm::normalised_gradient;
 use crate::nn::product::{BLOCK, Left, Out, Packed, Start, multiply, product};
 use crate::nn::{sum_rows, wide};
@@ -78,17 +79,17 @@ struct Factors {
     narrow: Packed,
 }
 
-/// Gradients of matrices with a row for each token.
+/// Gradients of matrices with a row for each token that is asked for (m).
 struct Walked {
-    /// Of the narrowed rows before dropout, `[n, d]`.
+    /// Of the narrowed rows before dropout, `[m, d]`.
     narrowed: Buffer,
-    /// Of the widened rows before GELU, `[n, i]`.
+    /// Of the widened rows before GELU, `[m, i]`.
     widened: Buffer,
-    /// Of attention's output before dropout, `[n, d]`.
+    /// Of attention's output before dropout, `[m, d]`.
     output: Buffer,
-    /// Of the contexts times their gates, `[n, d]`.
+    /// Of the contexts times their gates, `[m, d]`.
     gated: Buffer,
-    /// Of the layer's input as far as it goes round attention, `[n, d]`.
+    /// Of the layer's input as far as it goes round attention, `[m, d]`.
     residual: Buffer,
     /// Sums over all rows: see [`Sums`].
     sums: Vec<f32>,
@@ -160,12 +161,16 @@ impl Pass<'_> {
 impl TailPass<'_> {
     /// All gradients behind attention, given that of the output.
     pub(super) fn backward(&self, g: &[f32]) -> TailGradients {
-        let walked = self.walk(g);
+        let Numbers { d, asked, buffers, .. } = *self.numbers;
+        let picked = asked.gathered(buffers, g, d);
+        let walked = self.walk(picked.as_deref().unwrap_or(g));
         let mut found: Vec<Option<Buffer>> = self.wanted.iter().map(|_| None).collect();
         self.sums(&walked.sums, &mut found);
         self.weights(&walked, &mut found);
-        let gates = self.gates(&walked.gated);
-        let Walked { gated, residual, .. } = walked;
+        let n = self.context.len() / d;
+        let [gated, residual] =
+            [walked.gated, walked.residual].map(|rows| asked.gradients(buffers, rows, [n, d]));
+        let gates = self.gates(&gated);
         TailGradients { parameters: found, gates, gated, residual }
     }
 
@@ -185,10 +190,10 @@ impl TailPass<'_> {
 
     /// Gradients of the weights behind attention.
     fn weights(&self, walked: &Walked, found: &mut [Option<Buffer>]) {
-        let Numbers { d, i, .. } = *self.numbers;
+        let Numbers { d, i, asked, .. } = *self.numbers;
         if self.wanted[3] {
             let context = self.tail.gated.as_deref().unwrap_or(self.context);
-            found[3] = Some(self.weight(&walked.output, [d, d], |row| &context[row * d..][..d]));
+            found[3] = Some(self.weight(&walked.output, [d, d], |row| &context[asked.token(row) * d..][..d]));
         }
         if self.wanted[4] {
             found[4] = Some(self.weight(&walked.widened, [i, d], |row| {
@@ -252,16 +257,16 @@ impl TailPass<'_> {
 
     /// One block of the walk; gives the sums over its rows.
     fn block(&self, factors: &Factors, at: usize, g: &[f32], part: Part<'_>) -> Vec<f32> {
-        let Numbers { d, i, dropout, gains, .. } = *self.numbers;
+        let Numbers { d, i, gains, .. } = *self.numbers;
         let Block { a_hat, a_inverse, slope, y_hat, y_inverse, .. } = &self.tail.blocks[at];
-        let first = at * BLOCK * d;
+        let first = at * BLOCK;
         let Part { narrowed, widened, output, gated, residual } = part;
         let mut sums = vec![0.0; Sums::len(d, i)];
         let sum = Sums::of(&mut sums, d, i);
         // Here and below: `residual` first holds the gradient of what goes into a normalisation.
         residual.copy_from_slice(&g[..residual.len()]);
         normalised_gradient(gains[1], [y_hat, y_inverse], residual, [sum.gains[1], sum.shifts[1]]);
-        drop_gradient(dropout[1], first, residual, narrowed);
+        self.numbers.before_dropout([1, first], residual, narrowed);
         add_rows(narrowed, sum.narrow);
         let out = Out { values: widened, stride: i };
         multiply(Left::Rows(narrowed, d), &factors.narrow, Start::Zero, out);
@@ -270,7 +275,7 @@ impl TailPass<'_> {
         let out = Out { values: residual, stride: d };
         multiply(Left::Rows(widened, i), &factors.widen, Start::Kept, out);
         normalised_gradient(gains[0], [a_hat, a_inverse], residual, [sum.gains[0], sum.shifts[0]]);
-        drop_gradient(dropout[0], first, residual, output);
+        self.numbers.before_dropout([0, first], residual, output);
         add_rows(output, sum.output);
         multiply(Left::Rows(output, d), &factors.output, Start::Zero, Out { values: gated, stride: d });
         sums
@@ -334,10 +339,10 @@ fn add_rows(rows: &[f32], sum: &mut [f32]) {
     });
 }
 
-/// The gradient before dropout out of that after it.
-fn drop_gradient(dropout: Option<Dropout>, first: usize, after: &[f32], before: &mut [f32]) {
-    before.copy_from_slice(after);
-    if let Some(dropout) = dropout {
-        wide(|| before.iter_mut().zip(first as u64..).for_each(|(x, at)| *x *= dropout.factor(at)));
+impl Numbers<'_> {
+    /// The gradient before a dropout (see [`Numbers::drop`]) out of that after it.
+    fn before_dropout(&self, at: [usize; 2], after: &[f32], before: &mut [f32]) {
+        before.copy_from_slice(after);
+        wide(|| self.drop(at, before));
     }
 }

@@ -6,7 +6,6 @@ use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut
 use super::Numbers;
 use crate::attention::OnNumbers;
 use crate::nn::buffers::Buffer;
-use crate::nn::dropout::Dropout;
 use crate::nn::gelu;
 use crate::nn::layer_norm::normalise;
 use crate::nn::product::{BLOCK, Left, Out, Packed, Start, multiply};
@@ -25,7 +24,7 @@ pub(super) struct Saved {
 pub(super) struct Tail {
     /// Contexts times the gates, if there are some, `[n, d]`.
     pub(super) gated: Option<Buffer>,
-    /// What follows them, for each block of rows.
+    /// What follows them, for each block of rows that are asked for.
     pub(super) blocks: Vec<Block>,
 }
 
@@ -95,17 +94,25 @@ impl Numbers<'_> {
         let d = self.d;
         let gated = self.gates.map(|gates| gates.scaled(self.buffers, context, d));
         let seen = gated.as_deref().unwrap_or(context);
+        let asked = self.asked_of([seen, x]);
+        let [seen, given] = [asked[0].as_deref().unwrap_or(seen), asked[1].as_deref().unwrap_or(x)];
         let factors = self.factors();
-        let mut y = vec![0.0; x.len()];
+        let mut y = vec![0.0; given.len()];
         let blocks = y
             .par_chunks_mut(BLOCK * d)
             .enumerate()
             .map(|(at, y)| {
                 let first = at * BLOCK * d;
-                self.after_attention(&factors, first, [&seen[first..], &x[first..first + y.len()]], y)
+                let of = [&seen[first..], &given[first..first + y.len()]];
+                self.after_attention(&factors, at * BLOCK, of, y)
             })
             .collect();
-        (y, Tail { gated, blocks })
+        (self.asked.outputs(y, x.len() / d, d), Tail { gated, blocks })
+    }
+
+    /// The rows that are asked for of some matrices `[n, d]`.
+    fn asked_of(&self, matrices: [&[f32]; 2]) -> [Option<Buffer>; 2] {
+        matrices.map(|matrix| self.asked.gathered(self.buffers, matrix, self.d))
     }
 
     fn factors(&self) -> Factors {
@@ -122,24 +129,26 @@ impl Numbers<'_> {
         let (d, i) = (self.d, self.i);
         let gated = self.gates.map(|gates| gates.scaled(self.buffers, context, d));
         let seen = gated.as_deref().unwrap_or(context);
-        let (factors, mut y) = (&self.factors(), vec![0.0; x.len()]);
+        let asked = self.asked_of([seen, x]);
+        let [seen, given] = [asked[0].as_deref().unwrap_or(seen), asked[1].as_deref().unwrap_or(x)];
+        let (factors, mut y) = (&self.factors(), vec![0.0; given.len()]);
         let matrix = |width: usize| self.buffers.any(BLOCK * width);
         let scratch = || [matrix(d), matrix(1), matrix(d), matrix(i)];
         y.par_chunks_mut(BLOCK * d).enumerate().for_each_init(scratch, |of_all, (at, y)| {
-            let (first, rows) = (at * BLOCK * d, y.len() / d);
+            let (first, rows) = (at * BLOCK, y.len() / d);
             let [hat, inverse, a, wide] = of_all;
             let [hat, inverse, a, wide] =
                 [&mut hat[..rows * d], &mut inverse[..rows], &mut a[..rows * d], &mut wide[..rows * i]];
-            let given = [&seen[first..], &x[first..first + y.len()]];
-            self.joined(0, factors, first, given, [&mut *hat, &mut *inverse, &mut *a]);
+            let of = [&seen[first * d..], &given[first * d..][..y.len()]];
+            self.joined(0, factors, first, of, [&mut *hat, &mut *inverse, &mut *a]);
             self.widened(factors, a, wide);
             gelu::in_place(wide);
             self.joined(1, factors, first, [wide, a], [hat, inverse, y]);
         });
-        y
+        self.asked.outputs(y, x.len() / d, d)
     }
 
-    /// From contexts and inputs of some rows, whose first number is number `first` of all, to their outputs.
+    /// From contexts and inputs of some rows, number `first` of those asked for and what follows it, to their outputs.
     fn after_attention(
         &self,
         factors: &Factors,
@@ -179,7 +188,7 @@ impl Numbers<'_> {
             if which == 0 { (&factors.output, 3, self.d) } else { (&factors.narrow, 5, self.i) };
         let out = Out { values: &mut *hat, stride: self.d };
         multiply(Left::Rows(x, width), factor, Start::Row(self.biases[bias]), out);
-        add_dropped(self.dropout[which], first, hat, residual);
+        self.add_dropped([which, first], hat, residual);
         self.normalise(which, [hat, inverse, y]);
     }
 
@@ -192,14 +201,23 @@ impl Numbers<'_> {
     fn normalise(&self, which: usize, out: [&mut [f32]; 3]) {
         normalise([self.gains[which], self.shifts[which]], self.epsilon, out);
     }
-}
 
-/// `x = dropout(x) + residual`.
-fn add_dropped(dropout: Option<Dropout>, first: usize, x: &mut [f32], residual: &[f32]) {
-    wide(|| {
-        if let Some(dropout) = dropout {
-            x.iter_mut().zip(first as u64..).for_each(|(x, at)| *x *= dropout.factor(at));
+    /// `x = dropout(x) + residual`, of rows from `first` on.
+    fn add_dropped(&self, [which, first]: [usize; 2], x: &mut [f32], residual: &[f32]) {
+        wide(|| {
+            self.drop([which, first], x);
+            x.iter_mut().zip(residual).for_each(|(x, r)| *x += r);
+        });
+    }
+
+    /// Dropout of attention's output (0) or of the feed-forward network's (1), of rows from `first` on of those asked for. What is drawn goes by tokens,
+    /// whoever else is asked for.
+    #[inline(always)]
+    pub(super) fn drop(&self, [which, first]: [usize; 2], x: &mut [f32]) {
+        let Some(dropout) = self.dropout[which] else { return };
+        for (row, x) in (first..).zip(x.chunks_exact_mut(self.d)) {
+            let places = (self.asked.token(row) * self.d) as u64..;
+            x.iter_mut().zip(places).for_each(|(x, at)| *x *= dropout.factor(at));
         }
-        x.iter_mut().zip(residual).for_each(|(x, r)| *x += r);
-    });
+    }
 }

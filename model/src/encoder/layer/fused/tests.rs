@@ -1,5 +1,6 @@
 //! The one operation against the composed layer and against differences.
 
+mod asked;
 mod gates;
 mod knowledge;
 mod labels;
@@ -11,11 +12,11 @@ use candle_core::{DType, Device, Var};
 
 use super::*;
 use crate::attention::plain::Plain;
-use crate::encoder::LayerDropout;
 use crate::encoder::config::Config;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::tokens::tests;
+use crate::encoder::{LayerDropout, Read};
 use crate::nn::check::{distance, numbers, randn};
 use crate::nn::gradients::gradients;
 use crate::params::{Params, Spec};
@@ -65,7 +66,7 @@ fn dropout(rate: f64) -> LayerDropout {
 
 /// A pass without gates.
 fn open(tokens: &Tokens, rate: f64) -> LayerPass<'_> {
-    LayerPass { tokens, gates: None, dropout: dropout(rate) }
+    LayerPass { tokens, gates: None, dropout: dropout(rate), read: Read::All }
 }
 
 /// The one operation with plain attention.

@@ -5,6 +5,7 @@ use candle_core::{DType, Device, Tensor, Var};
 use super::{
     LENGTHS, LayerPass, Params, composed, config, dropout, forward, layer, numbers, randn, tokens, values,
 };
+use crate::encoder::Read;
 use crate::encoder::layer::Layer;
 use crate::encoder::layer::gates::{LayerGates, Row};
 use crate::encoder::tokens::Tokens;
@@ -22,7 +23,7 @@ fn rows_of(row: Row, tokens: &Tokens) -> usize {
 }
 
 fn pass<'a>(tokens: &'a Tokens, gates: Option<&'a LayerGates>, rate: f64) -> LayerPass<'a> {
-    LayerPass { tokens, gates, dropout: dropout(rate) }
+    LayerPass { tokens, gates, dropout: dropout(rate), read: Read::All }
 }
 
 /// Gates of four heads of which some are open, closed, between or beyond.

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::attention::kam::{Auxiliary, Kam, Merge, Settings, Skip};
 use crate::attention::{Attention, Sibling};
+use crate::encoder::Read;
 use crate::encoder::layer::Layer;
 use crate::encoder::layer::gates::{LayerGates, Row};
 use crate::encoder::tokens::{Knowledge, Tokens};
@@ -42,7 +43,7 @@ impl Stack {
         let mut attention = self.kam.begin(x, &self.tokens).unwrap();
         let mut x_nd = x.clone();
         for layer in &self.layers {
-            let pass = LayerPass { tokens: &self.tokens, gates, dropout: dropout(rate) };
+            let pass = LayerPass { tokens: &self.tokens, gates, dropout: dropout(rate), read: Read::All };
             let y_nd = layer.forward(&x_nd, &mut *attention, &pass).unwrap();
             x_nd = attention.next(y_nd).unwrap();
         }

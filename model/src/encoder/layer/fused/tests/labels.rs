@@ -7,6 +7,7 @@ use super::{
     values,
 };
 use crate::attention::label::{LabelAttention, Labels, Mode};
+use crate::encoder::Read;
 use crate::encoder::layer::Layer;
 use crate::encoder::layer::gates::{LayerGates, Row};
 
@@ -27,7 +28,8 @@ fn a_layer_with_labels_agrees_with_double_precision() {
             };
             let gates = exact(&randn(7, &[3, 4]));
             let gates_of = LayerGates { gates_rh: gates.as_tensor().clone(), row: Row::Sample };
-            let pass = LayerPass { tokens: &tokens, gates: Some(&gates_of), dropout: dropout(0.2) };
+            let pass =
+                LayerPass { tokens: &tokens, gates: Some(&gates_of), dropout: dropout(0.2), read: Read::All };
             let y = layer.forward(&x, &mut &labels, &pass).unwrap();
             let found = outcome_of(&params, &[("x", &x), ("labels", &embeddings), ("gates", &gates)], &y);
             assert_eq!(found.1.len(), 19);
