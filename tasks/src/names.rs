@@ -190,6 +190,40 @@ pub(crate) fn numbers(texts: &[&str]) -> Vec<u32> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use base::rng::CounterRng;
+    use tokenizers::normalizers::BertNormalizer;
+    use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+    use tokenizers::tokenizer::{NormalizedString, Normalizer, PreTokenizedString, PreTokenizer};
+    use tokenizers::{OffsetReferential, OffsetType};
+
+    /// The words of an uncased BERT.
+    fn words(text: &str) -> Vec<String> {
+        let mut normal = NormalizedString::from(text);
+        BertNormalizer::new(true, true, Some(true), true).normalize(&mut normal).unwrap();
+        let mut split = PreTokenizedString::from(normal);
+        BertPreTokenizer.pre_tokenize(&mut split).unwrap();
+        let splits = split.get_splits(OffsetReferential::Original, OffsetType::Byte);
+        splits.into_iter().map(|(word, ..)| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn texts_of_the_same_words_are_the_same() {
+        const OF: [char; 14] =
+            ['a', 'B', ' ', '-', '(', '.', '\u{ad}', '\u{200b}', 'é', '\u{301}', '头', '–', '\u{a0}', '_'];
+        let chance = CounterRng::new(1);
+        let text = |of: u64| -> String {
+            (0..5).map(|at| OF[usize::try_from(chance.bits(8 * of + at) % 14).unwrap()]).collect()
+        };
+        let mut texts: Vec<(Vec<String>, String)> =
+            (0..40_000).map(text).map(|text| (words(&text), text)).collect();
+        texts.sort();
+        let mut alike = 0;
+        for pair in texts.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+            alike += usize::from(pair[0].1 != pair[1].1);
+            assert_eq!(bare(&pair[0].1), bare(&pair[1].1), "{pair:?}");
+        }
+        assert!(alike > 1_000, "{alike}");
+    }
 
     /// The names of entities that have these, each of a part; the first is the entity's text, and all stand in the table.
     pub(crate) fn of(entities: &[(Part, &[&str])]) -> Names {

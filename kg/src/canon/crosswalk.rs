@@ -104,10 +104,18 @@ pub(crate) fn walk(all: &mut Statements, policy: &Policy) -> Crosswalk {
     let texts: BTreeMap<String, String> =
         all.offers.iter().map(|offer| (offer.key.clone(), offer.text.clone())).collect();
     let mut target: Vec<u32> = (0..crate::table::id::dense(keyed.len())).collect();
+    // Of several the first source words it, and of one source's spellings the last in byte order, as where it is no other key's.
+    let entities = &all.entities;
+    fates.sort_by(|(a, _), (b, _)| {
+        let by_source = entities.precedence(*a).cmp(&entities.precedence(*b));
+        by_source.then_with(|| entities.text(*b).cmp(entities.text(*a)))
+    });
     for (entity, means) in fates {
-        let number = match texts.get(&means) {
-            Some(text) => all.entities.number(NOBODY, &means, text),
-            None => {
+        let known = all.entities.keyed.find(&means).filter(|known| !all.entities.is_nameless(*known));
+        let number = match (known, texts.get(&means)) {
+            (Some(known), _) => known,
+            (None, Some(text)) => all.entities.number(NOBODY, &means, text),
+            (None, None) => {
                 let text = all.entities.text(entity).to_owned();
                 match all.entities.is_nameless(entity) {
                     true => all.entities.nameless(NOBODY, &means, &text),

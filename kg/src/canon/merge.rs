@@ -532,6 +532,24 @@ mod tests {
     }
 
     #[test]
+    fn what_has_a_key_that_nobody_names_is_called_as_the_first_source_calls_it() {
+        for (first, second) in [("Fever", "fever disease"), ("fever disease", "Fever"), ("Fever", "Aaa")] {
+            let mut builder = Builder::new();
+            for (source, key, text) in [("kgx", "mondo:1", first), ("do", "doid:10", second)] {
+                let named = builder.entity(source, key, text);
+                let relation = builder.relation(source, "related", "related");
+                let other = builder.entity(source, "mondo:2", "Cough");
+                let origin = builder.origin(origin(source, None));
+                builder.triple(named, relation, other, origin).unwrap();
+                builder.alias(key, "umls:C1");
+            }
+            let graph = merge(builder, &Policy::standard()).unwrap().graph().unwrap();
+            let merged = graph.entities().iter().find(|entity| entity.key == "umls:C1").unwrap();
+            assert_eq!(merged.text, first);
+        }
+    }
+
+    #[test]
     fn small_relations_of_a_source_go_and_their_entities_with_them() {
         let mut builder = Builder::new();
         builder.min_relation_count("umls", 2);

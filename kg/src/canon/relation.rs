@@ -79,13 +79,36 @@ impl Inverses {
 
     /// The smaller of two inverses stays: one that is preferred, is not called `inverse_...`, is active (`treats`, not `treated_by`),
     /// starts from the thing that has (`has_part`, not `part_of`), is first in the order of letters. A rule by name and not by
-    /// count, so that more data turn nothing round.
+    /// count, so that more data turn nothing round; words are told whatever is between them and in whatever case (`TREATED_BY`, `treated by`, `treatedBy`).
     fn rank<'a>(&self, key: &'a str) -> (bool, bool, bool, bool, &'a str) {
-        let passive =
-            key.ends_with("_by") || key.contains("_by_") || key.contains("_be_") || key.starts_with("be_");
-        let of = key.ends_with("_of") || key.ends_with("_from");
-        (!self.preferred.contains(key), key.starts_with("inverse_"), passive, of, key)
+        let words = words(key);
+        let is = |at: Option<&String>, of: &[&str]| at.is_some_and(|word| of.contains(&word.as_str()));
+        let (first, last) = (words.first(), words.last().filter(|_| words.len() > 1));
+        let inner = words.iter().skip(1);
+        let passive = is(last, &["by"])
+            || (words.len() > 1 && is(first, &["be"]))
+            || inner.take(words.len().saturating_sub(2)).any(|word| word == "by" || word == "be");
+        let inverse = words.len() > 1 && is(first, &["inverse"]);
+        (!self.preferred.contains(key), inverse, passive, is(last, &["of", "from"]), key)
     }
+}
+
+/// The words of a relation's key, in lower case; of an IRI, those of its last part.
+fn words(key: &str) -> Vec<String> {
+    let local = key.trim_end_matches(['#', '/', ':']).rsplit(['#', '/', ':']).next().unwrap_or(key);
+    let (mut words, mut before) = (vec![String::new()], ' ');
+    for c in local.chars() {
+        let begins = before.is_lowercase() && c.is_uppercase();
+        if (begins || !c.is_alphanumeric()) && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 #[cfg(test)]
@@ -107,6 +130,13 @@ mod tests {
             ("has_finding_site", "finding_site_of"),
             ("CHD", "PAR"),
             ("causes", "caused_by"),
+            ("TREATS", "TREATED_BY"),
+            ("treats", "treated by"),
+            ("treats", "treatedBy"),
+            ("hasPart", "isPartOf"),
+            ("Zhas_part", "Part Of"),
+            ("zz:may_treat", "http://x/aa#may-be-treated-by"),
+            ("isa", "inverse isa"),
         ] {
             let inverses = inverses(&[(stays, goes)], &[]);
             assert_eq!(inverses.fate(stays), Fate { key: stays.to_owned(), turn: Turn::Stays });

@@ -152,6 +152,14 @@ impl Entities {
         number
     }
 
+    /// Whose word on an entity counts before another's: the owner's of its namespace (UMLS and MeSH are read first), then the sources' in their order.
+    pub(crate) fn precedence(&self, number: u32) -> u32 {
+        match self.sources[number as usize] {
+            OWNER => 0,
+            source => source.saturating_add(1),
+        }
+    }
+
     /// Whether the text of an entity is its id.
     pub(crate) fn is_nameless(&self, number: u32) -> bool {
         self.nameless.contains(&number)

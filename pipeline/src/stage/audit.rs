@@ -105,7 +105,7 @@ impl Stage for Audit {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {

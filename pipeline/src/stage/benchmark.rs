@@ -242,7 +242,7 @@ impl Stage for Benchmark {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {

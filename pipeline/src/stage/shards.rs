@@ -143,7 +143,7 @@ impl Stage for Shards {
     }
 
     fn version(&self) -> u32 {
-        5
+        6
     }
 
     fn describe(&self, to: &mut dyn Describe) {

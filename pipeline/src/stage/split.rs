@@ -296,7 +296,7 @@ impl Stage for Splitting {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -124,7 +124,7 @@ impl Stage for Triples {
     }
 
     fn version(&self) -> u32 {
-        8
+        9
     }
 
     fn describe(&self, to: &mut dyn Describe) {

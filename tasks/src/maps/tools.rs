@@ -116,7 +116,8 @@ impl Tools {
     }
 
     /// Linked neighbours, where phrases are made of them.
-    pub(super) fn phrases(&self) -> Option<&phrase::Phrases> {
+    #[must_use]
+    pub fn phrases(&self) -> Option<&phrase::Phrases> {
         self.phrases.as_ref()
     }
 

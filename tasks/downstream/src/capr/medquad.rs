@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use base::gz;
 use base::read::ReadError;
-use kg::canon::fold::{bare, tidy};
+use kg::canon::fold::{plain, tidy};
 use tasks::Error;
 
 use super::{Collection, PassageId, Query, too_many};
@@ -219,7 +219,7 @@ impl Reading {
             let number = PassageId(u32::try_from(first + place).map_err(|_| too_many())?);
             self.names.insert(name.clone());
             passages.push((name, text));
-            let query = *self.queries.entry((bare(&page.focus), bare(&aspect))).or_insert_with(|| {
+            let query = *self.queries.entry((plain(&page.focus), plain(&aspect))).or_insert_with(|| {
                 let (entity, heading) = (page.focus.clone(), heading(&aspect).to_owned());
                 self.collection.queries.push(Query { entity, aspect, heading, relevant: Vec::new() });
                 self.collection.queries.len() - 1
