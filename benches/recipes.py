@@ -3,15 +3,15 @@
     python benches/recipes.py OUT MODEL RECIPE
 
 OUT is the output folder of engraft after `run scores`, in which `recipe-RECIPE-SEED/` lie. Of them and of `benchmark-NAME/` the settings, seeds, tasks and engraft's own scores are
-read. One step has one batch of one task; the batches of all tasks are shuffled into one order every epoch (MT-BERT, algorithm 1). After each epoch all tasks are scored
-on `dev`; the model with the best mean is kept and scored on `test`. Where the recipe has `then`, the refined encoder is fine-tuned on each task with a new layer, as
-benches/sets.py does it, beside `finetune-RECIPE-NAME-SEED/`.
+read. One step has one batch of one task; the batches of all tasks are shuffled into one order every epoch (schedule `merged`: MT-BERT, algorithm 1), or tasks take turns until the one
+with the most batches is done (`round_robin`, as the paper has it: MT-Clinical BERT, algorithm 1). After each epoch all tasks are scored on `dev`; the model with the best mean is kept and
+scored on `test`. Where the recipe has `then`, the refined encoder is fine-tuned on each task with a new layer, as benches/sets.py does it, beside `finetune-RECIPE-NAME-SEED/`.
+Optimiser, rate and clipping are those of the ledger (benches/tuning.py).
 
-Only recipes of the schedule `merged` with AdamW and without tasks of shards have a peer here; what benches/sets.py does otherwise is done otherwise here, too.
+Other schedules, quirks of reference codes, weights of tasks, tasks of shards and maps have no peer here and are refused; what benches/sets.py does otherwise is done otherwise here, too.
 """
 
 import argparse
-import copy
 import json
 import math
 import random
@@ -19,8 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import ledger
 import sets
 import torch
+import tuning
 from transformers import AutoModel, AutoTokenizer
 
 
@@ -38,12 +40,37 @@ class Heads(torch.nn.Module):
             self.tasks[name] = model
 
 
+def schedule(fields, stage):
+    """How the tasks of a recipe take turns, and how large a task's batches are."""
+    others = [key for key in fields if key.startswith(("recipe.quirks.", "recipe.weights.", "recipe.shards", "attention.", "knowledge."))]
+    assert not others, f"{stage}: {', '.join(others)}: not done here"
+    turns = fields["recipe.schedule"] if "recipe.schedule" in fields else {"round_robin": fields.get("recipe.schedule.round_robin")}
+    assert turns in ("merged", {"round_robin": "paper"}), f"{stage}: the schedule {turns} is not done here"
+    return turns, lambda name: fields.get(f"recipe.batch_of.{name}", fields["recipe.batch"])
+
+
+def order(turns, rows, batch_of, chance):
+    """The batches of an epoch."""
+    of = {}
+    for name, some in rows.items():
+        chance.shuffle(some)
+        of[name] = [(name, some[start : start + batch_of(name)]) for start in range(0, len(some), batch_of(name))]
+    if turns == "merged":
+        batches = [batch for some in of.values() for batch in some]
+        chance.shuffle(batches)
+        return batches
+    return [some[turn % len(some)] for turn in range(max(map(len, of.values()))) for some in of.values()]
+
+
 def joint(args, seed, ours, out):
     """Test scores by task, and the refined encoder."""
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     read = lambda path: json.loads(path.read_text())
-    settings = next(iter(ours.values()))["settings"]
-    indices = {name: read(args.out / f"benchmark-{name}" / "index.json") for name in ours}
+    settings, fields = next(iter(ours.values()))["settings"], ledger.from_checkpoint(args.out, out.name)
+    tuning.refuse_what_is_not_done_here(fields, out.name)
+    turns, batch_of = schedule(fields, out.name)
+    subwords = {"subwords": fields["finetune.subwords"]}
+    indices = {name: read(args.out / f"benchmark-{name}" / "index.json") | subwords for name in ours}
     of, tokens = {}, {}
     said = read(out / "model" / "task.json")
     for task in said["tasks"]:
@@ -56,38 +83,19 @@ def joint(args, seed, ours, out):
     torch.manual_seed(seed)
     chance = random.Random(seed)
     heads = Heads(args.model, indices, pooling, settings["dropout"])
-    named = dict(heads.named_parameters())
-    plain = lambda name: name.endswith("bias") or "LayerNorm" in name
-    groups = [
-        {"params": [p for name, p in named.items() if not plain(name)], "weight_decay": 0.01},
-        {"params": [p for name, p in named.items() if plain(name)], "weight_decay": 0.0},
-    ]
-    optimiser = torch.optim.AdamW(groups, lr=settings["learning_rate"], fused=True)
-    batches = sum(math.ceil(len(rows["train"]) / settings["batch"]) for rows in of.values())
-    steps = settings["epochs"] * batches
-    warm = math.floor(settings["warmup"] * steps)
-    rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: (step + 1) / warm if step < warm else (steps - step) / max(1, steps + 1 - warm))
-    best, kept = -math.inf, None
+    train = {name: rows["train"] for name, rows in of.items()}
+    steps = settings["epochs"] * len(order(turns, train, batch_of, chance))
+    training, best = tuning.Training(heads, fields, settings, steps), tuning.Best(fields)
+    answers = lambda name, part: sets.answers(heads.tasks[name], tokenizer, indices[name], of[name][part], tokens[name], None)
     for _ in range(settings["epochs"]):
         heads.train()
-        order = []
-        for name, rows in of.items():
-            chance.shuffle(rows["train"])
-            order += [(name, rows["train"][start : start + settings["batch"]]) for start in range(0, len(rows["train"]), settings["batch"])]
-        chance.shuffle(order)
-        for name, some in order:
-            batch, firsts = sets.encoded(tokenizer, some, tokens[name])
-            sets.loss_of(indices[name]["kind"], heads.tasks[name](batch), some, firsts).backward()
-            torch.nn.utils.clip_grad_norm_(heads.parameters(), 1.0)
-            optimiser.step()
-            rate.step()
-            optimiser.zero_grad()
-        score = sum(sets.answers(heads.tasks[name], tokenizer, indices[name], of[name]["dev"], tokens[name]) for name in of) / len(of)
-        if score > best:
-            best, kept = score, copy.deepcopy(heads.state_dict())
-    heads.load_state_dict(kept)
-    tested = {name: sets.answers(heads.tasks[name], tokenizer, indices[name], of[name]["test"], tokens[name]) for name in of}
-    return tested, next(iter(heads.tasks.values())).encoder
+        for name, some in order(turns, train, batch_of, chance):
+            batch, tagged = sets.encoded(tokenizer, some, tokens[name], None, fields["finetune.subwords"])
+            training.step(sets.loss_of(indices[name]["kind"], heads.tasks[name](batch), some, tagged))
+        if best.is_enough(sum(answers(name, "dev") for name in of) / len(of), heads):
+            break
+    heads.load_state_dict(best.kept)
+    return {name: answers(name, "test") for name in of}, next(iter(heads.tasks.values())).encoder
 
 
 def drawn(rows, ours):
@@ -106,7 +114,8 @@ def alone(args, name, seed, encoder):
     with tempfile.TemporaryDirectory() as folder:
         encoder.save_pretrained(folder)
         AutoTokenizer.from_pretrained(args.model).save_pretrained(folder)
-        score, _ = sets.run(args.out / f"benchmark-{name}", argparse.Namespace(model=folder, patience=args.patience), ours, out)
+        fields = ledger.made(args.out, out.name)["described"]["fields"]
+        score, _ = sets.trained(args.out / f"benchmark-{name}", argparse.Namespace(model=folder), ours, out, fields)
     return ours["test"]["value"], score
 
 
@@ -115,7 +124,6 @@ def main():
     options.add_argument("out", type=Path)
     options.add_argument("model")
     options.add_argument("recipe")
-    options.add_argument("--patience", type=int, default=3)
     options.add_argument("--threads", type=int, default=torch.get_num_threads())
     args = options.parse_args()
     torch.set_num_threads(args.threads)

@@ -5,8 +5,8 @@
 OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` are read, and of `finetune-ROW-NAME-SEED/scores.json` (ROW is `base` unless --rows names others) the
 settings (and of `ledger.jsonl`), the pooling and engraft's own scores, so that both sides have the same seeds, rate, warm-up, epochs, batch, weight decay, longest rows, dropout and patience. Rows start from a checkpoint as it is, which MODEL has to be. A row with label embeddings, or
 with maps of KAM-BERT, is trained with those here, too (benches/labels.py: the paper's way, from a random beginning; benches/knowledge.py: the maps of engraft's stage). What is done is what most
-scripts do: AdamW, linear warm-up and decay, rows padded to the longest of their batch, a look at `dev` after every epoch, an end
-after as many looks without a better one as engraft has patience for, the best model's scores on `test`, by the benchmark's own measure.
+scripts do: rows padded to the longest of their batch, a look at `dev` after every epoch, an end after as many looks without a better one as engraft has patience for, the best
+model's scores on `test`, by the benchmark's own measure; optimiser, rate and clipping are those of the ledger (benches/tuning.py), and a setting that is not done here is refused.
 
 Where engraft was told to train on or look at no more than some examples (finetune.max_examples), as many are drawn here for `train` and `dev`; the examples of `test` are the very same.
 
@@ -15,7 +15,6 @@ engraft, and at tokens here.
 """
 
 import argparse
-import copy
 import json
 import math
 import random
@@ -30,10 +29,11 @@ import knowledge
 import labels
 import ledger
 import spans
+import tuning
 
 
 class Model(classifier.Classifier):
-    """An encoder with one linear layer over its pooler's output, the mean of its tokens, or each of them."""
+    """An encoder with one linear layer over its pooler's output, its first token, the mean of its tokens, or each of them."""
 
     def __init__(self, folder, width, of, dropout):
         super().__init__(folder, width, dropout)
@@ -44,27 +44,27 @@ class Model(classifier.Classifier):
         if self.of == "learned_pooler":
             return self.linear(self.dropout(said.pooler_output))
         states = said.last_hidden_state
+        if self.of == "cls":
+            states = states[:, 0]
         if self.of == "mean":
             mask = batch["attention_mask"].unsqueeze(-1).float()
             states = (states * mask).sum(1) / mask.sum(1)
         return self.linear(self.dropout(states))
 
 
-def encoded(tokenizer, rows, most, maps=None):
-    """Token ids of rows, and of each token the word that it is the first of (tags) or None."""
+def encoded(tokenizer, rows, most, maps=None, subwords="first"):
+    """Token ids of rows, and of each token the word whose tag it has (tags: by its first subword, its last, or all) or None."""
     if maps:
         return maps.batch(rows), None
     if "tags" in rows[0]["answer"]:
         words = [row["answer"]["tags"]["words"] for row in rows]
         batch = tokenizer(words, is_split_into_words=True, truncation=True, max_length=most, padding=True, return_tensors="pt")
-        firsts = []
+        tagged = []
         for row in range(len(rows)):
-            before, first = None, []
-            for word in batch.word_ids(row):
-                first.append(word if word is not None and word != before else None)
-                before = word
-            firsts.append(first)
-        return batch, firsts
+            of = batch.word_ids(row)
+            beside = {"first": [None, *of[:-1]], "last": [*of[1:], None], "all": [None] * len(of)}[subwords]
+            tagged.append([word if word != other else None for word, other in zip(of, beside)])
+        return batch, tagged
     if "choice" in rows[0]["answer"]:
         of = [(row["text"], choice) for row in rows for choice in row["answer"]["choice"]["choices"]]
         texts, choices = (list(column) for column in zip(*of))
@@ -79,7 +79,7 @@ def by_row(logits, rows):
     return logits.squeeze(1).split([len(row["answer"]["choice"]["choices"]) for row in rows])
 
 
-def loss_of(kind, logits, rows, firsts):
+def loss_of(kind, logits, rows, tagged):
     if kind == "choice":
         losses = [-of.log_softmax(0)[row["answer"]["choice"]["right"]] for of, row in zip(by_row(logits, rows), rows)]
         return torch.stack(losses).mean()
@@ -94,8 +94,8 @@ def loss_of(kind, logits, rows, firsts):
             target[place, row["answer"]["classes"]] = 1.0
         return torch.nn.functional.binary_cross_entropy_with_logits(logits, target)
     target = torch.full(logits.shape[:2], -100)
-    for place, (row, first) in enumerate(zip(rows, firsts)):
-        for token, word in enumerate(first):
+    for place, (row, words) in enumerate(zip(rows, tagged)):
+        for token, word in enumerate(words):
             if word is not None:
                 target[place, token] = row["answer"]["tags"]["tags"][word]
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
@@ -170,7 +170,7 @@ def answers(model, tokenizer, index, rows, most, maps):
     for start in range(0, len(order), 32):
         places = order[start : start + 32]
         some = [rows[place] for place in places]
-        batch, firsts = encoded(tokenizer, some, most, maps)
+        batch, tagged = encoded(tokenizer, some, most, maps, index["subwords"])
         logits = model(batch)
         if index["kind"] == "choice":
             logits = by_row(logits, some)
@@ -178,7 +178,7 @@ def answers(model, tokenizer, index, rows, most, maps):
             if index["kind"] == "tags":
                 best = logits[at].argmax(-1).tolist()
                 tags = [0] * len(some[at]["answer"]["tags"]["words"])
-                for token, word in enumerate(firsts[at]):
+                for token, word in enumerate(tagged[at]):
                     if word is not None:
                         tags[word] = best[token]
                 said[place] = tags
@@ -208,7 +208,7 @@ def model_of(folder, out, args, index, fields):
     task = json.loads((out / "model" / "task.json").read_text())
     args.tokens, told, dropout = task["max_tokens"], task["tasks"][0].get("spans"), fields["finetune.dropout"]
     width = 2 if told else max(1, len(index["classes"]))
-    assert told or index["kind"] == "tags" or pooling in ("learned_pooler", "mean"), f"{out}: no pooling {pooling} here"
+    assert told or index["kind"] == "tags" or pooling in ("learned_pooler", "mean", "cls"), f"{out}: no pooling {pooling} here"
     if by_label:
         begin = fields["attention.labels.begin"]
         assert index["kind"] == "one_class" and (by_label["mode"], begin, pooling) == ("paper", "random", "learned_pooler"), f"{out}: of label embeddings the paper's alone, from a random beginning, are trained here, for one class"
@@ -221,9 +221,15 @@ def model_of(folder, out, args, index, fields):
 
 
 def run(folder, args, ours, out):
+    """The score of a row that starts from the checkpoint, and the seconds that it took."""
+    return trained(folder, args, ours, out, ledger.from_checkpoint(args.out, out.name))
+
+
+def trained(folder, args, ours, out, fields):
+    """The score of a model that begins with `args.model`, trained as `fields` have it."""
     seed, settings = ours["seed"], ours["settings"]
-    fields = ledger.from_checkpoint(args.out, out.name)
-    index = json.loads((folder / "index.json").read_text())
+    tuning.refuse_what_is_not_done_here(fields, out.name)
+    index = json.loads((folder / "index.json").read_text()) | {"subwords": fields["finetune.subwords"]}
     rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
     rows = [row | {"line": line} for line, row in enumerate(rows)]
     of = parts(rows, ours, out)
@@ -236,14 +242,8 @@ def run(folder, args, ours, out):
         has = lambda row: any(window["ends"] != (0, 0) for window in features[row["id"]])
         of["train"] = [row for row in of["train"] if has(row) or not row["answer"]["span"]["accepted"]]
     score_of = lambda part: spans.answers(model, of[part], features, told, index["measure"]) if told else answers(model, tokenizer, index, of[part], args.tokens, maps)
-    decayed = [p for name, p in model.named_parameters() if not name.endswith("bias") and "LayerNorm" not in name]
-    other = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
-    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": fields["finetune.adamw.weight_decay"]}, {"params": other, "weight_decay": 0.0}], lr=settings["learning_rate"], fused=True)
-    steps = settings["epochs"] * math.ceil(len(of["train"]) / settings["batch"])
-    warm = math.floor(settings["warmup"] * steps)
-    rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: (step + 1) / warm if step < warm else (steps - step) / max(1, steps + 1 - warm))
-    patience = fields.get("finetune.patience.evaluations", math.inf)
-    best, kept, worse, began = -2.0, None, 0, time.perf_counter()
+    training = tuning.Training(model, fields, settings, settings["epochs"] * math.ceil(len(of["train"]) / settings["batch"]))
+    best, began = tuning.Best(fields), time.perf_counter()
     for _ in range(settings["epochs"]):
         model.train()
         chance.shuffle(of["train"])
@@ -252,21 +252,12 @@ def run(folder, args, ours, out):
             if told:
                 lost = spans.loss(model, [window for row in some for window in spans.drawn(features[row["id"]], chance, fields["finetune.spans.negatives"])])
             else:
-                batch, firsts = encoded(tokenizer, some, args.tokens, maps)
-                lost = loss_of(index["kind"], model(batch), some, firsts) + (model.label_loss() if isinstance(model, labels.Model) else 0.0)
-            lost.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimiser.step()
-            rate.step()
-            optimiser.zero_grad()
-        score = score_of("dev")
-        if score > best:
-            best, kept, worse = score, copy.deepcopy(model.state_dict()), 0
-        else:
-            worse += 1
-            if worse == patience:
-                break
-    model.load_state_dict(kept)
+                batch, tagged = encoded(tokenizer, some, args.tokens, maps, index["subwords"])
+                lost = loss_of(index["kind"], model(batch), some, tagged) + (model.label_loss() if isinstance(model, labels.Model) else 0.0)
+            training.step(lost)
+        if best.is_enough(score_of("dev"), model):
+            break
+    model.load_state_dict(best.kept)
     return score_of("test"), time.perf_counter() - began
 
 
