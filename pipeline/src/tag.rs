@@ -40,13 +40,10 @@ impl Tools {
     pub(crate) fn new(triples: &Path, settings: &Settings, context: Option<Context>) -> anyhow::Result<Self> {
         let graph = Graph::read(triples)?;
         let names = Names::of_graph(&graph, triples, settings)?;
-        let dropped = &names.dictionary().report().written.dropped;
-        let dropped = dropped.iter().filter(|(_, count)| **count > 0);
-        let dropped: Vec<String> = dropped.map(|(why, count)| format!("{why} {count}")).collect();
         anyhow::ensure!(
             !names.dictionary().is_empty(),
             "no name of the graph passes tag.dictionary (dropped: {}): loosen the filters of these names",
-            dropped.join(", ")
+            names.dictionary().report().written.told()
         );
         Ok(Self { names, context, entities: graph.into_entities() })
     }

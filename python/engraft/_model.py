@@ -59,11 +59,11 @@ class Model:
         texts: str | Iterable[str],
         pairs: str | Iterable[str] | None = None,
         *,
-        pooling: Pooling = "cls",
+        pooling: Pooling | None = None,
         max_tokens: int | None = None,
     ) -> npt.NDArray[np.float32]:
-        """The vectors of texts, float32 `[texts, width]`, or `[width]` of one text, as `engraft encode` gives them."""
-        told = ["--pooling", pooling]
+        """The vectors of texts, float32 `[texts, width]`, or `[width]` of one text, as `engraft encode` gives them; without `pooling` as the model's folder says."""
+        told = ["--pooling", pooling] if pooling is not None else []
         told += ["--max-tokens", str(max_tokens)] if max_tokens is not None else []
         said = self._ask("encode", texts, pairs, told)
         rows = [said] if isinstance(said, dict) else said

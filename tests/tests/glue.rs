@@ -33,9 +33,54 @@ fn file(data: &Path, name: &str, header: &str, row: impl Fn(usize) -> String) {
     write_whole(&path, text.as_bytes()).unwrap();
 }
 
+/// Rows of one file without a header.
+fn bare(data: &Path, name: &str, row: impl Fn(usize) -> String) {
+    let text: String = (0..24).map(|n| format!("{}\n", row(n))).collect();
+    let path = data.join("glue").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    write_whole(&path, text.as_bytes()).unwrap();
+}
+
 /// A sentence that tells its class.
 fn sentence(n: usize) -> String {
     format!("The {} of patient {n} is {}.", ["fever", "cough"][n % 2], ["high", "low", "gone"][n % 3])
+}
+
+/// The tasks besides MRPC, STS-B and MNLI.
+fn others(data: &Path) {
+    for name in ["train", "dev"] {
+        bare(data, &format!("CoLA/{name}.tsv"), |n| format!("gj04\t{}\t\t{}", n % 2, sentence(n)));
+        file(data, &format!("SST-2/{name}.tsv"), "sentence\tlabel", |n| {
+            format!("{} \t{}", sentence(n), n % 2)
+        });
+        let qqp = |n: usize| format!("{n}\t{n}\t{n}\t{}\t{}\t{}", sentence(n), sentence(n + 1), n % 2);
+        file(data, &format!("QQP/{name}.tsv"), "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", qqp);
+        let entailed = ["entailment", "not_entailment"];
+        let pair = |n: usize| format!("{n}\t{}\t{}", sentence(n), sentence(n + 1));
+        let qnli = |n: usize| format!("{}\t{}", pair(n), entailed[n % 2]);
+        file(data, &format!("QNLI/{name}.tsv"), "index\tquestion\tsentence\tlabel", qnli);
+        file(data, &format!("RTE/{name}.tsv"), "index\tsentence1\tsentence2\tlabel", qnli);
+        let wnli = |n: usize| format!("{}\t{}", pair(n), n % 2);
+        file(data, &format!("WNLI/{name}.tsv"), "index\tsentence1\tsentence2\tlabel", wnli);
+    }
+    for (name, columns) in [
+        ("CoLA", "index\tsentence"),
+        ("SST-2", "index\tsentence"),
+        ("QQP", "id\tquestion1\tquestion2"),
+        ("QNLI", "index\tquestion\tsentence"),
+        ("RTE", "index\tsentence1\tsentence2"),
+        ("WNLI", "index\tsentence1\tsentence2"),
+    ] {
+        let pair = columns.matches('\t').count() == 2;
+        let row = |n: usize| {
+            format!(
+                "{n}\t{}{}",
+                sentence(n),
+                if pair { format!("\t{}", sentence(n + 1)) } else { String::new() }
+            )
+        };
+        file(data, &format!("{name}/test.tsv"), columns, row);
+    }
 }
 
 pub(crate) fn downloaded(data: &Path) {
@@ -67,6 +112,7 @@ pub(crate) fn downloaded(data: &Path) {
     for name in ["test_matched", "test_mismatched"] {
         file(data, &format!("MNLI/{name}.tsv"), columns, mnli);
     }
+    others(data);
     file(data, "diagnostic/diagnostic.tsv", "index\tsentence1\tsentence2", |n| {
         format!("{n}\t{}\t{}", sentence(n), if n == 5 { String::new() } else { sentence(n + 1) })
     });

@@ -66,6 +66,7 @@ fn every_documented_query_has_an_answer_on_the_world() {
     assert_eq!(of("triples")["rows"], graph.triples().len());
     let steps = fs::read_to_string(out.join("retrain/metrics.jsonl")).unwrap().lines().count();
     assert_eq!(of("metrics")["rows"], steps);
+    assert_eq!(rows(out, "select count(*) n from metrics")[0]["n"], steps);
     assert_eq!(of("task_metrics")["rows"], 4 * steps);
 }
 

@@ -3,6 +3,7 @@ mod citations;
 mod config;
 mod corpus;
 mod model;
+mod newcomer;
 mod published;
 mod runner;
 mod sources;

@@ -40,6 +40,9 @@ fn one_command_goes_from_nothing_to_a_checkpoint_and_a_second_does_nothing() {
     assert_eq!(artifacts(&out), before);
     Engraft::small(&["verify"], &out).ok();
     assert!(Engraft::small(&["plan", "--check"], &out).output().code() == Some(0));
+    // How often a training can be resumed shapes nothing.
+    let often = Engraft::small(&["plan", "--check"], &out).set("retrain.checkpoint_every=7").output();
+    assert_eq!(often.code(), Some(0), "{}", often.text());
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The last layer of a fine-tuned model as `transformers` has it, so that `AutoModelForSequenceClassification`, `AutoModelForTokenClassification` and
-//! `AutoModelForQuestionAnswering` answer as engraft does. `outputs.safetensors` stays what engraft itself reads.
+//! The last layer of a fine-tuned model as `transformers` has it, so that `AutoModelForSequenceClassification`, `AutoModelForTokenClassification`,
+//! `AutoModelForQuestionAnswering` and `AutoModelForMaskedLM` answer as engraft does. `outputs.safetensors` stays what engraft itself reads.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::published;
 use crate::Error;
 use crate::encoder::config::Config;
 use crate::encoder::pool::{POOLER, Pooling};
-use crate::output::{Outline, Output};
+use crate::output::{Decoder, Outline, Output};
 use crate::params::Params;
 
 /// In front of the encoder's own pooler, where another one stands in its place.
@@ -24,8 +24,8 @@ const SHRINKING: f64 = 16384.0;
 pub(crate) struct Classifier {
     /// The class of `transformers` whose file it is.
     pub(super) architecture: String,
-    /// `classifier_dropout`.
-    pub(super) dropout: f64,
+    /// `classifier_dropout`, where the class has a layer of its own behind it.
+    pub(super) dropout: Option<f64>,
     /// The tensors by name.
     pub(super) tensors: BTreeMap<String, Tensor>,
     /// Whether these have a pooler in the place of the encoder's own.
@@ -41,6 +41,13 @@ pub(crate) fn of(outline: &Outline, config: &Config, params: &Params) -> Result<
     let [task] = outline.tasks.as_slice() else { return Ok(None) };
     if outline.labels.is_some() || outline.knowledge.is_some() {
         return Ok(None);
+    }
+    let family = published::of(config.family).architectures[0].trim_end_matches("Model");
+    if task.output == (Output::Vocabulary { decoder: Decoder::MaskedLm }) {
+        // Its parameters stand under their published names whatever the class.
+        let architecture = format!("{family}ForMaskedLM");
+        let tensors = BTreeMap::new();
+        return Ok(Some(Classifier { architecture, dropout: None, tensors, has_pooler: false }));
     }
     let (kind, layer) = match (&task.output, outline.pooling) {
         (Output::Tag { .. }, _) => ("TokenClassification", "classifier"),
@@ -76,8 +83,7 @@ pub(crate) fn of(outline: &Outline, config: &Config, params: &Params) -> Result<
     };
     let mut tensors: BTreeMap<String, Tensor> = named(&layer, [weight, bias]).into_iter().collect();
     tensors.extend(dense.into_iter().flat_map(|dense| named(&pooler, dense)));
-    let family = published::of(config.family).architectures[0].trim_end_matches("Model");
-    let (architecture, dropout) = (format!("{family}For{kind}"), outline.dropout);
+    let (architecture, dropout) = (format!("{family}For{kind}"), Some(outline.dropout));
     Ok(Some(Classifier { architecture, dropout, tensors, has_pooler }))
 }
 

@@ -111,8 +111,8 @@ pub(crate) fn write(path: &Path, config: &Config, classifier: Option<&Classifier
     }
     let positions = config.max_position_embeddings + published::unused_positions(config);
     fields.insert("max_position_embeddings".to_owned(), positions.into());
-    if let Some(classifier) = classifier {
-        fields.insert("classifier_dropout".to_owned(), classifier.dropout.into());
+    if let Some(dropout) = classifier.and_then(|classifier| classifier.dropout) {
+        fields.insert("classifier_dropout".to_owned(), dropout.into());
     }
     let mut text = serde_json::to_vec_pretty(&fields).map_err(json)?;
     text.push(b'\n');

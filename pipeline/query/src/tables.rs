@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use polars::lazy::dsl::len;
-use polars::prelude::{
-    Column as Stacked, DataFrame, DataType, IntoLazy, LazyFrame, PlSmallStr, Series, UnionArgs, concat,
-};
+use polars::prelude::{Column as Stacked, DataFrame, DataType, IntoLazy, LazyFrame, PlSmallStr, Series};
 use rayon::prelude::{IntoParallelRefIterator, ParallelIterator};
 use serde_json::Value;
 
@@ -138,8 +136,11 @@ impl Tables {
             return Ok(Some(frame));
         }
         let frames = sources.iter().map(|source| read(*source, of)).collect::<Result<Vec<_>, _>>()?;
-        let frames: Vec<LazyFrame> = frames.into_iter().map(IntoLazy::lazy).collect();
-        Ok(Some(concat(frames, UnionArgs::default())?))
+        // One frame, and no union of frames, whose rows polars cannot count.
+        let mut frames = frames.into_iter();
+        let Some(mut all) = frames.next() else { return Ok(None) };
+        frames.try_for_each(|frame| all.vstack_mut(&frame).map(|_| ()))?;
+        Ok(Some(all.lazy()))
     }
 
     pub(crate) fn has_finished(&self, stage: &str) -> bool {

@@ -13,11 +13,11 @@ use model::Device;
 use model::checkpoint::adapters::{ADAPTERS_FILE, ADAPTERS_WEIGHTS_FILE};
 use model::checkpoint::{self, digests};
 use model::encoder::pool::Pooling;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::card;
 use super::task_file::{self, Asked, Task, TaskFile};
-use super::vectors::is_own;
+use super::vectors::{self, is_own};
 use crate::engine::folder::list;
 
 /// What a folder becomes.
@@ -220,7 +220,7 @@ impl Export<'_> {
     fn modules(&self, out: &Path, width: usize, positions: usize) -> anyhow::Result<()> {
         let pooling = match self.pooling {
             Some(pooling) => pooling,
-            None => self.learned_with()?.with_context(|| {
+            None => vectors::told(self.model)?.with_context(|| {
                 format!(
                     "{}: nothing says how its vectors are pooled: say --pooling cls, mean or max, as `engraft encode` is asked",
                     self.model.display()
@@ -273,17 +273,6 @@ impl Export<'_> {
         Ok(if has_task { TaskFile::read(self.model)?.max_tokens } else { positions })
     }
 
-    /// How a fine-tuned model's texts are pooled.
-    fn learned_with(&self) -> anyhow::Result<Option<Pooling>> {
-        let path = self.model.join(checkpoint::OUTPUTS_FILE);
-        if !path.is_file() {
-            return Ok(None);
-        }
-        let index: Value = serde_json::from_slice(&checkpoint::read_settings(&path)?)
-            .with_context(|| path.display().to_string())?;
-        Ok(serde_json::from_value(index["outputs"]["pooling"].clone()).ok())
-    }
-
     fn onnx(&self, out: &Path, layer: &Layer) -> anyhow::Result<()> {
         let class = match layer {
             Layer::Class(class) => Some(class.as_str()),
@@ -298,7 +287,7 @@ impl Export<'_> {
             }
         };
         let pooling = match (class, self.pooling) {
-            (None, None) => self.learned_with()?,
+            (None, None) => vectors::told(self.model)?,
             (_, pooling) => pooling,
         };
         ensure!(

@@ -18,7 +18,7 @@ use tasks::token::encode::Vocabulary;
 
 use super::known::{Around, Known, Of};
 use super::lines::Inputs;
-use super::task_file::TaskFile;
+use super::task_file::{self, TaskFile};
 use super::{LINES, MAPPED, TOKENS, asked_together, push};
 use crate::stage::encoder;
 use crate::stage::finetune::quirks::PairOrder;
@@ -33,6 +33,8 @@ pub(crate) struct Encoding {
     known: Option<Known>,
     /// How rows of two texts are laid out.
     pairs: PairOrder,
+    /// Whether nobody said how to pool, so that it is by the first token.
+    is_guessed: bool,
 }
 
 /// What computes the vectors.
@@ -54,8 +56,8 @@ struct Plain {
 /// How texts become vectors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How<'a> {
-    /// What of a row becomes the vector.
-    pub pooling: Pooling,
+    /// What of a row becomes the vector; without it what the folder tells.
+    pub pooling: Option<Pooling>,
     /// The vocabulary, where the folder has none.
     pub vocabulary: Option<&'a Path>,
     /// Most tokens of a text; as many as the encoder has positions without it.
@@ -75,6 +77,30 @@ pub(super) fn is_own(folder: &Path) -> anyhow::Result<bool> {
     Ok(found.into_iter().flatten().any(|found| !found.is_null()))
 }
 
+/// How the vectors of a folder's model are pooled, where it says so: as it was trained, or as sentence-transformers would.
+///
+/// # Errors
+/// When a file that would say so is damaged.
+pub(super) fn told(folder: &Path) -> anyhow::Result<Option<Pooling>> {
+    let read = |name: &str| -> anyhow::Result<Option<Value>> {
+        let path = folder.join(name);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let bytes = checkpoint::read_settings(&path)?;
+        Ok(Some(serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?))
+    };
+    if let Some(index) = read(checkpoint::OUTPUTS_FILE)? {
+        return Ok(serde_json::from_value(index["outputs"]["pooling"].clone()).ok());
+    }
+    let Some(modes) = read("1_Pooling/config.json")? else { return Ok(None) };
+    let is = |of: &str| modes[format!("pooling_mode_{of}")] == Value::Bool(true);
+    let all = [("cls_token", Pooling::Cls), ("mean_tokens", Pooling::Mean), ("max_tokens", Pooling::Max)];
+    let mut on = all.into_iter().filter(|(of, _)| is(of)).map(|(_, pooling)| pooling);
+    // Several are put side by side there, which nothing does here.
+    Ok(on.next().filter(|_| on.next().is_none()))
+}
+
 /// Most tokens of a row, where the encoder has so many `positions`.
 fn most(how: &How<'_>, otherwise: usize, positions: usize) -> anyhow::Result<usize> {
     let most = how.most.unwrap_or(otherwise);
@@ -88,16 +114,21 @@ impl Encoding {
     /// # Errors
     /// Names the file that is missing, damaged or none of the others'.
     pub(crate) fn open(folder: &Path, how: &How<'_>, around: Around<'_>) -> anyhow::Result<Self> {
-        anyhow::ensure!(
-            how.pooling != Pooling::LearnedAttn,
-            "pooling learned_attn belongs to a training's outputs: use cls, mean, max or learned_pooler"
-        );
-        if is_own(folder)? {
-            return Self::own(folder, how, around);
+        let told = match how.pooling {
+            Some(pooling) => Some(pooling),
+            None => told(folder)?,
+        };
+        let pooling = told.unwrap_or(Pooling::Cls);
+        if is_own(folder)? || (pooling == Pooling::LearnedAttn && folder.join(task_file::FILE).is_file()) {
+            return Ok(Self { is_guessed: told.is_none(), ..Self::own(folder, how, pooling, around)? });
         }
+        anyhow::ensure!(
+            pooling != Pooling::LearnedAttn,
+            "pooling learned_attn belongs to a training's outputs: say --pooling cls, mean, max or learned_pooler"
+        );
         let loaded = checkpoint::load(folder, &Device::Cpu)?;
         anyhow::ensure!(
-            how.pooling != Pooling::LearnedPooler || loaded.fresh.is_empty(),
+            pooling != Pooling::LearnedPooler || loaded.fresh.is_empty(),
             "{}: the checkpoint has no pooler: use cls, mean or max",
             folder.display()
         );
@@ -107,13 +138,14 @@ impl Encoding {
             .with_context(|| folder.display().to_string())?;
         let most = most(how, config.max_position_embeddings, config.max_position_embeddings)?;
         let encoder = Encoder::new(&config, &params)?;
-        let pool = Pool::new(how.pooling, &params, "")?;
+        let pool = Pool::new(pooling, &params, "")?;
         let model = Model::Plain(Box::new(Plain { config, encoder, pool }));
-        Ok(Self { model, vocabulary, most, known: None, pairs: PairOrder::AsGiven })
+        let is_guessed = told.is_none();
+        Ok(Self { model, vocabulary, most, known: None, pairs: PairOrder::AsGiven, is_guessed })
     }
 
     /// A fine-tuned model with an attention of its own, or with gates. Rows are as long as they were in its training unless more is asked for.
-    fn own(folder: &Path, how: &How<'_>, around: Around<'_>) -> anyhow::Result<Self> {
+    fn own(folder: &Path, how: &How<'_>, pooling: Pooling, around: Around<'_>) -> anyhow::Result<Self> {
         let predictor = Predictor::load(folder, &Device::Cpu)?;
         let file = TaskFile::read(folder)?;
         let vocabulary = tasks::token::folder::of_folder(folder, how.vocabulary)?;
@@ -124,8 +156,13 @@ impl Encoding {
         let known = |told| Known::open(&file, told, &lengths, vocabulary.clone(), around);
         let known = file.knowledge.as_ref().map(known);
         let known = known.transpose().with_context(|| folder.display().to_string())?;
-        let model = Model::Own(Box::new(predictor), how.pooling);
-        Ok(Self { model, vocabulary, most, known, pairs: file.pairs })
+        let model = Model::Own(Box::new(predictor), pooling);
+        Ok(Self { model, vocabulary, most, known, pairs: file.pairs, is_guessed: false })
+    }
+
+    /// Whether nothing says how vectors are pooled, so that each is the first token's state.
+    pub(crate) fn is_guessed(&self) -> bool {
+        self.is_guessed
     }
 
     /// The vectors of all inputs, in their order, `each` being handed one after the other with the input's id. Returns what was cut of texts that

@@ -242,9 +242,9 @@ then, from --config, --data and --out.")]
         /// Format of the input lines: text or json
         #[arg(long, value_name = "FORM", value_parser = form)]
         lines: Option<Form>,
-        /// How token states are pooled into a vector: cls, mean, max or learned_pooler
-        #[arg(long, value_name = "POOLING", default_value = "cls", value_parser = pooling)]
-        pooling: Pooling,
+        /// How token states are pooled into a vector: cls, mean, max or learned_pooler; defaults to what the model was trained with, or sentence-transformers' file says
+        #[arg(long, value_name = "POOLING", value_parser = pooling)]
+        pooling: Option<Pooling>,
         /// Maximum tokens per text; defaults to the encoder's number of positions, or to what such a model was fine-tuned with
         #[arg(long, value_name = "N")]
         max_tokens: Option<usize>,

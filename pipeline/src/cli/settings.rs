@@ -28,12 +28,21 @@ pub(super) fn settings(command: &Command) -> Option<anyhow::Result<Exit>> {
     }
 }
 
-/// Prints every setting of the config, or the JSON Schema of all configs.
+/// Prints every setting of the config, as TOML or as JSON.
 ///
 /// # Errors
 /// When the config is invalid, or nothing can be printed.
 fn show(common: &Common, origins: Origins) -> anyhow::Result<Exit> {
-    lines(&common.load()?.resolved(origins))?;
+    let config = common.load()?;
+    if common.json {
+        anyhow::ensure!(
+            origins == Origins::Unsaid,
+            "--origin ends lines of TOML: leave --json out, or --origin"
+        );
+        lines(&config.resolved_json()?)?;
+        return Ok(Exit::Ok);
+    }
+    lines(&config.resolved(origins))?;
     Ok(Exit::Ok)
 }
 
@@ -70,7 +79,7 @@ fn init(name: &str) -> anyhow::Result<Exit> {
 }
 
 /// Presets of published experiments, which name data of their own.
-const EXPERIMENTS: [&str; 13] = [
+const EXPERIMENTS: [&str; 16] = [
     "kg-bert",
     "glue",
     "label-embedding-tables",
@@ -79,6 +88,9 @@ const EXPERIMENTS: [&str; 13] = [
     "graft-medquad",
     "umls-graft",
     "kimera-retrieval",
+    "kimera-outcomes",
+    "kimera-glue",
+    "kam-bert-qa",
     "kam-corpus",
     "kam-bert-tables",
     "mt-bert-sets",

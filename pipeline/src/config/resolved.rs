@@ -9,13 +9,34 @@ use super::schema::{self, Choice, Shape, below, shape};
 impl Config {
     /// The whole config as TOML, every default stated; with `origin`, each line ends with where its value comes from.
     pub(crate) fn resolved(&self, origin: Origins) -> String {
-        let mut whole = self.origin.whole.clone();
-        fill(&mut whole, schema::schema());
         let mut text = Text { config: self, origin, text: String::new() };
-        text.table("", "", &whole);
+        text.table("", "", &self.whole());
         text.text
     }
+
+    /// The same as JSON.
+    ///
+    /// # Errors
+    /// When a number has no form in JSON.
+    pub(crate) fn resolved_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(&self.whole())
+    }
+
+    /// The whole config with every default of the tables that it has; those about a graph are had by a config with one, or that names them.
+    fn whole(&self) -> Table {
+        let written = &self.origin.whole;
+        let mut whole = written.clone();
+        fill(&mut whole, schema::schema());
+        if !written.contains_key("sources") {
+            let other = |table: &str| !OF_GRAPH.contains(&table);
+            whole.retain(|table, _| other(table) || written.contains_key(table));
+        }
+        whole
+    }
 }
+
+/// Tables that have defaults wherever there is a graph, and are refused where there is none.
+const OF_GRAPH: [&str; 4] = ["canon", "split", "summary", "shards"];
 
 /// Whether to say where values come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

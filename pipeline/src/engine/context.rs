@@ -127,8 +127,11 @@ impl Context {
     pub(crate) fn warn(&self, text: impl Into<String>) {
         let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         let warnings = facts.entry(WARNINGS).or_insert_with(|| Value::Array(Vec::new()));
-        if let Value::Array(warnings) = warnings {
-            warnings.push(Value::String(text.into()));
+        let text = Value::String(text.into());
+        if let Value::Array(warnings) = warnings
+            && !warnings.contains(&text)
+        {
+            warnings.push(text);
         }
     }
 

@@ -25,6 +25,19 @@ pub(crate) fn config(to: &mut dyn Describe, path: &str, config: &impl Serialize)
     }
 }
 
+/// The same without some keys of `config`, which shape no artifact.
+pub(crate) fn config_but(to: &mut dyn Describe, path: &str, config: &impl Serialize, but: &[&str]) {
+    match serde_json::to_value(config) {
+        Ok(mut value) => {
+            if let Value::Object(table) = &mut value {
+                table.retain(|key, _| !but.contains(&key.as_str()));
+            }
+            walk(to, path, value);
+        }
+        Err(error) => to.unfit(path, error.to_string()),
+    }
+}
+
 /// Where what describes itself by the same paths several times goes: everything below `path`.
 pub(crate) fn under(to: &mut dyn Describe, path: &str, of: impl FnOnce(&mut dyn Describe)) {
     of(&mut Under { to, path });

@@ -9,6 +9,9 @@ use petgraph::visit::EdgeRef;
 use super::error::Error;
 use super::stage::{Input, Stage};
 
+/// Names that an error lists: a config with several seeds has hundreds of stages.
+const SHOWN: usize = 40;
+
 fn unknown(asked_by: &str, name: &str, known: &[String]) -> Error {
     let near = suggestion(name, known);
     // A newcomer asks for what the config does not have yet.
@@ -17,7 +20,14 @@ fn unknown(asked_by: &str, name: &str, known: &[String]) -> Error {
     } else {
         ""
     };
-    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let known = match known {
+        [] => "none".to_owned(),
+        [first @ .., _] if known.len() > SHOWN => {
+            let more = known.len() - SHOWN;
+            format!("{}, and {more} more that `engraft status` lists", first[..SHOWN].join(", "))
+        }
+        all => all.join(", "),
+    };
     Error::new(format!("{asked_by} `{name}`, but there is no such stage{near}{how}; stages: {known}"))
 }
 
@@ -93,12 +103,13 @@ impl Graph {
         self.stages.iter().map(|stage| stage.name().to_owned()).collect()
     }
 
-    /// The place of the stage `name`.
+    /// The place of the stage `name`, or of the one that is also called so.
     ///
     /// # Errors
     /// When there is no such stage.
     pub(crate) fn find(&self, name: &str) -> Result<usize, Error> {
         let place = self.stages.iter().position(|stage| stage.name() == name);
+        let place = place.or_else(|| self.stages.iter().position(|stage| stage.also_called() == Some(name)));
         place.ok_or_else(|| unknown("asked for", name, &self.names()))
     }
 
@@ -215,6 +226,22 @@ mod tests {
         let error = graph.find("tripels").unwrap_err().to_string();
         assert!(error.contains("did you mean `triples`?") && error.contains("triples, shards"), "{error}");
         assert!(!graph.find("xyz").unwrap_err().to_string().contains("did you mean"));
+    }
+
+    #[test]
+    fn a_stage_answers_to_its_other_name_where_nobody_has_it() {
+        let table = || stage("scores").reads("triples").also("results");
+        let one = graph([stage("triples"), table()]).unwrap();
+        assert_eq!((one.find("scores").unwrap(), one.find("results").unwrap()), (1, 1));
+        let both = graph([stage("triples"), table(), stage("results")]).unwrap();
+        assert_eq!((both.find("scores").unwrap(), both.find("results").unwrap()), (1, 2));
+    }
+
+    #[test]
+    fn of_hundreds_of_stages_an_error_lists_the_first() {
+        let error =
+            graph((0..300).map(|at| stage(&format!("s{at}")))).unwrap().find("xyz").unwrap_err().to_string();
+        assert!(error.ends_with("s39, and 260 more that `engraft status` lists"), "{error}");
     }
 
     #[test]

@@ -90,6 +90,11 @@ pub(crate) trait Stage: Send + Sync {
         Ok(Licence::None)
     }
 
+    /// What it answers to besides its name, where no stage is named so.
+    fn also_called(&self) -> Option<&str> {
+        None
+    }
+
     /// The model that a training goes on from, as plans call it: the stage that makes it, or an outside one.
     fn begins_with(&self) -> Option<String> {
         None

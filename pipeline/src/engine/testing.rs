@@ -30,6 +30,7 @@ type Work = Box<dyn Fn(&mut Context) -> anyhow::Result<()> + Send + Sync>;
 /// A stage that writes `out.txt`: what its inputs say, then the field `say`. Other fields change nothing.
 pub(super) struct Fake {
     name: String,
+    also: Option<String>,
     version: u32,
     fields: Map<String, Value>,
     inputs: Vec<Input>,
@@ -43,6 +44,7 @@ pub(super) fn stage(name: &str) -> Fake {
     let fields = Map::from_iter([("say".to_owned(), Value::from(name))]);
     Fake {
         name: name.to_owned(),
+        also: None,
         version: 1,
         fields,
         inputs: Vec::new(),
@@ -65,6 +67,11 @@ impl Fake {
 
     pub(super) fn file(mut self, label: &str, path: &Path) -> Self {
         self.inputs.push(Input::file(label, path));
+        self
+    }
+
+    pub(super) fn also(mut self, name: &str) -> Self {
+        self.also = Some(name.to_owned());
         self
     }
 
@@ -95,6 +102,10 @@ impl Fake {
 impl Stage for Fake {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn also_called(&self) -> Option<&str> {
+        self.also.as_deref()
     }
 
     fn version(&self) -> u32 {

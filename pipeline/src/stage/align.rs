@@ -30,8 +30,8 @@ use super::finetune::quirks::PairOrder;
 use super::location::Places;
 use super::metrics;
 use super::retrain::heads;
-use super::training::METRICS;
 use super::training::steps::{Sharing, Training, ended};
+use super::training::{METRICS, SHAPES_NOTHING};
 use super::{frozen, vocabulary};
 use crate::bundle::card::{self, Card, Kind, Said};
 use crate::bundle::task_file::{self, Asked, TaskFile};
@@ -304,7 +304,7 @@ impl Stage for Aligning {
     }
 
     fn describe(&self, to: &mut dyn Describe) {
-        describe::config(to, NAME, &self.config);
+        describe::config_but(to, NAME, &self.config, &SHAPES_NOTHING);
         self.from.compute.describe(to);
         self.from.base.describe(to);
         self.from.vocabulary.0.describe_with(self.from.vocabulary.1, to);

@@ -38,6 +38,10 @@ impl Stage for Located {
         self.stage.licence(folder)
     }
 
+    fn also_called(&self) -> Option<&str> {
+        self.stage.also_called()
+    }
+
     fn begins_with(&self) -> Option<String> {
         self.stage.begins_with()
     }

@@ -27,8 +27,7 @@ use tasks::token::encode::{Case, Vocabulary};
 use text::file::Format;
 
 use self::judge::Judge;
-pub(super) use self::told::told;
-use self::told::{record, told_of};
+use self::told::{record, told_of, warn_of_nothing};
 use super::corpus::Corpus;
 use super::vocabulary::Source;
 use crate::config::range::{MANY, whole};
@@ -218,7 +217,15 @@ fn load(
         counts: of(samples.needs_counts(), "counts")?,
         pmi: of(samples.needs_scores(), "pmi")?,
     };
-    Ok(Tools::load(samples, vocabulary, case, &folders)?)
+    let tools = Tools::load(samples, vocabulary, case, &folders)?;
+    if let Some(dictionary) = tools.dictionary() {
+        anyhow::ensure!(
+            !dictionary.is_empty(),
+            "no name of the graph passes maps.entities.dictionary (dropped: {}): loosen the filters of these names",
+            dictionary.report().written.told()
+        );
+    }
+    Ok(tools)
 }
 
 /// The digests of the relevance matrix, and of the table of triples, which stands for the graph, where they are used.
@@ -284,6 +291,9 @@ impl Stage for Mapping {
             Tokenizer { blake3: digest.clone(), size: vocabulary.size(), special: vocabulary.special() };
         let options = Options { limits: self.config.samples.limits, relevance, graph };
         record(context, &counts, part.tokens);
+        if !self.corpus.is_part() {
+            warn_of_nothing(context, &tools, &counts);
+        }
         let mut marks = judge.marks(&labels);
         marks.dictionary = told_of(&tools);
         marks.record(context);

@@ -33,8 +33,8 @@ use super::encoder::{self, Base, MODEL};
 use super::frozen;
 use super::location::Places;
 use super::metrics;
-use super::training::METRICS;
 use super::training::steps::{Evaluation, FROZEN, Sharing, Training, ended};
+use super::training::{METRICS, SHAPES_NOTHING};
 use crate::config::range::inside;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
@@ -272,7 +272,7 @@ impl Stage for Retrain {
     }
 
     fn describe(&self, to: &mut dyn Describe) {
-        describe::config(to, self.table, &self.config);
+        describe::config_but(to, self.table, &self.config, &SHAPES_NOTHING);
         self.from.compute.describe(to);
         self.from.base.describe(to);
         self.mask.iter().for_each(|mask| mask.describe(to));

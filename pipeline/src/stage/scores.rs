@@ -166,6 +166,11 @@ impl Stage for Table {
         "scores"
     }
 
+    // The table of a config, whichever stage makes it: `results` where there is `[graft]`.
+    fn also_called(&self) -> Option<&str> {
+        Some("results")
+    }
+
     fn version(&self) -> u32 {
         6
     }

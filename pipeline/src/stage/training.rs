@@ -25,6 +25,8 @@ use crate::engine::context::Context;
 use crate::engine::folder;
 use crate::engine::progress::Steps;
 
+/// Keys of a training's settings that shape no artifact: how often it could be resumed changes nothing of what it comes to.
+pub(super) const SHAPES_NOTHING: [&str; 1] = ["checkpoint_every"];
 /// The folder to resume from; it is gone from a finished artifact.
 const STATE: &str = "state";
 /// The file within it that says what the state is.

@@ -15,7 +15,7 @@ fn word(number: usize) -> String {
 }
 
 /// UMLS's relations and MedQuAD as the embedded world has them, beside the other graphs.
-fn world(folder: &Path) {
+pub(super) fn world(folder: &Path) {
     let made = folder.join("made");
     Engraft::plain(&["run", "world"], &made).set("world.scale=0.1").ok();
     let data = folder.join("data");
@@ -26,7 +26,7 @@ fn world(folder: &Path) {
 }
 
 /// Annotations of CDV's with their texts: two passages of each document, and what asks for them.
-fn annotations(name: &str) -> String {
+pub(super) fn annotations(name: &str) -> String {
     let (mut documents, mut queries) = (vec![], vec![]);
     for number in 0..100 {
         let (thing, mut text, mut places) = (word(number), String::new(), vec![]);

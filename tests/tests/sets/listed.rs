@@ -71,5 +71,5 @@ fn documents_are_for_the_parts_that_lists_name_them_for() {
     let both = refused("b\n", "benchmarks.notes.set.licence=free");
     assert!(both.contains("test_docids.txt: line 1: \"b\" is listed for another part as well"), "{both}");
     let drawn = refused("a.first1\n", "benchmarks.notes.set.drawn.dev=0.2");
-    assert!(drawn.contains("listed.dev names documents for dev, which has drawn as well"), "{drawn}");
+    assert!(drawn.contains("listed.dev names documents for dev, which is drawn as well"), "{drawn}");
 }

@@ -53,7 +53,8 @@ fn made(folder: &Path) -> [PathBuf; 2] {
 fn ask(verb: &str, model: &Path) -> Ran {
     let asked = model.with_file_name("asked.txt");
     base::whole::write_whole(&asked, b"fever today\n").unwrap();
-    let verb = [verb, model.to_str().unwrap(), asked.to_str().unwrap()];
+    let pooling: &[&str] = if verb == "encode" { &["--pooling", "cls"] } else { &[] };
+    let verb = [&[verb, model.to_str().unwrap(), asked.to_str().unwrap()], pooling].concat();
     Engraft::plain(&verb, model).output()
 }
 

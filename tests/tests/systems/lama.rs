@@ -93,6 +93,7 @@ fn masked_words_are_learned_by_maps_and_facts_asked_of_what_learned_them() {
     // The second sentence has letters behind a mask, which are a word of their own there and none with it.
     assert!(ledger.contains("\"rows_without_maps\":1"));
     masks_are_filled(&out);
+    goes_along(&out, folder.path());
     let other = run(&["plan"], &[&lama.replace("kam-texts", "kam-notes")]).output().text();
     assert!(
         other.contains("lama.finetuned has \"finetune-kam-notes-1\"")
@@ -104,6 +105,15 @@ fn masked_words_are_learned_by_maps_and_facts_asked_of_what_learned_them() {
         &[&lama.replace("finetuned = [\"finetune-base-texts-1\", \"finetune-kam-texts-1\"]", "of = []")],
     );
     assert!(neither.output().text().contains("lama.of and lama.finetuned are empty"));
+}
+
+/// What predicts masked words is exported with it.
+fn goes_along(out: &Path, folder: &Path) {
+    let (model, into) = (out.join("finetune-base-texts-1/model"), folder.join("onnx"));
+    assert_eq!(json(model.join("config.json"))["architectures"][0], "BertForMaskedLM");
+    let verb = ["export", model.to_str().unwrap(), "--to", "onnx", "--into", into.to_str().unwrap()];
+    let said = Engraft::plain(&verb, out).ok();
+    assert!(into.join("model.onnx").is_file() && !said.contains("stays here"), "{said}");
 }
 
 /// `engraft predict` says of masks what LAMA was told, plainly and by maps.

@@ -140,6 +140,14 @@ pub struct Cell {
     pub best: bool,
 }
 
+impl Cell {
+    /// The best run's score on the test part: of the largest number, as tables of the best of several seeds have it.
+    #[must_use]
+    pub fn best_of_seeds(&self) -> Option<f64> {
+        self.seeds.iter().map(|seed| seed.test).max_by(f64::total_cmp)
+    }
+}
+
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

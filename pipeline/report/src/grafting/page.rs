@@ -66,6 +66,7 @@ fn scores(facts: &Facts, draft: &mut Draft) {
         return;
     }
     draft.put(results::html(&results));
+    draft.put(results::best(&results));
     draft.put(results::seeds(&results));
 }
 

@@ -62,6 +62,20 @@ impl<'a> Results<'a> {
         found
     }
 
+    /// Whether a variant has several runs.
+    fn has_seeds(&self) -> bool {
+        self.cells.values().any(|cell| cell.seeds.len() > 1)
+    }
+
+    /// The best runs of a variant, one for each column.
+    fn best_of(&self, row: &'a Row) -> Vec<Option<String>> {
+        let of = |&column: &(&'a str, &'a str)| {
+            let best = self.cell(row, column)?.best_of_seeds()?;
+            Some(fixed(best * self.factor(column), 2))
+        };
+        self.columns.iter().map(of).collect()
+    }
+
     /// How numbers of a column are shown: times 100, unless one of them is above 1.
     fn factor(&self, column: (&str, &str)) -> f64 {
         let large = |cell: &Cell| {
@@ -163,6 +177,25 @@ fn chance(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {}", fixed(p, 3)) }
 }
 
+/// What is said above the table of the best runs.
+pub(super) const BEST: &str = "The best run of each variant on the test part, as tables of the best of several seeds have it (KIMERA, table A4). It grows with the number of seeds and has no interval: a variant with more of them is not better for it.";
+
+/// The best run of every variant, if there are several of one.
+pub(super) fn best(results: &Results<'_>) -> Markup {
+    if !results.has_seeds() {
+        return html! {};
+    }
+    let columns = [("Variant", 'w'), ("Benchmark", 'w'), ("Metric", 'w'), ("Best", 'n')];
+    let rows = results.rows.iter().flat_map(|row| {
+        let of = results.columns.iter().zip(results.best_of(row));
+        of.filter_map(|((benchmark, metric), best)| {
+            Some(vec![text(&row.title), text(benchmark), text(metric), plain(best?)])
+        })
+    });
+    let table = captioned(BEST, &columns, rows);
+    html! { details { summary { "Best runs" } (table) } "\n" }
+}
+
 /// All runs, one a row.
 pub(super) fn seeds(results: &Results<'_>) -> Markup {
     let columns =
@@ -195,10 +228,7 @@ pub fn readme(facts: &Facts) -> String {
         .iter()
         .map(|(benchmark, metric)| markdown(&format!("{benchmark} {metric}")))
         .collect();
-    let mut text = format!("| variant | {} |\n|---|{}\n", titles.join(" | "), "---:|".repeat(titles.len()));
-    if titles.is_empty() {
-        text = "| variant |\n|---|\n".to_owned();
-    }
+    let mut text = head(&titles);
     for row in &results.rows {
         let _ = write!(text, "| {} |", markdown(&row.title));
         for &column in &results.columns {
@@ -216,7 +246,24 @@ pub fn readme(facts: &Facts) -> String {
         "\n{}",
         CAPTION.replace(" and has a star", "").replace(", no p and no colour", " and no p")
     );
+    if results.has_seeds() {
+        let _ = write!(text, "\n{}", head(&titles));
+        for row in &results.rows {
+            let cells = results.best_of(row).into_iter().map(Option::unwrap_or_default);
+            let _ =
+                writeln!(text, "| {} | {} |", markdown(&row.title), cells.collect::<Vec<_>>().join(" | "));
+        }
+        let _ = writeln!(text, "\n{BEST}");
+    }
     text
+}
+
+/// The head of a table of variants.
+fn head(titles: &[String]) -> String {
+    if titles.is_empty() {
+        return "| variant |\n|---|\n".to_owned();
+    }
+    format!("| variant | {} |\n|---|{}\n", titles.join(" | "), "---:|".repeat(titles.len()))
 }
 
 fn marked(cell: &Cell, factor: f64) -> String {
@@ -236,10 +283,10 @@ fn marked(cell: &Cell, factor: f64) -> String {
     text
 }
 
-/// The table as CSV, a line for each score, as shares with all their digits. `runs` has `SEED=TEST` of each run.
+/// The table as CSV, a line for each score, as shares with all their digits. `runs` has `SEED=TEST` of each run, `best_of_seeds` the largest of these.
 #[must_use]
 pub fn csv(facts: &Facts) -> String {
-    let mut text = "variant,benchmark,metric,seeds,mean,low,high,difference,difference_low,difference_high,p,best,runs\n".to_owned();
+    let mut text = "variant,benchmark,metric,seeds,mean,low,high,difference,difference_low,difference_high,p,best,runs,best_of_seeds\n".to_owned();
     let results = Results::of(facts);
     for row in &results.rows {
         for &column in &results.columns {
@@ -259,7 +306,8 @@ pub fn csv(facts: &Facts) -> String {
             let mut fields = [&row.name, &cell.benchmark, &cell.metric].map(|text| quoted(text)).to_vec();
             fields.push(cell.seeds.len().to_string());
             fields.extend(numbers.map(|number| number.map_or_else(String::new, |number| number.to_string())));
-            fields.extend([cell.best.to_string(), runs.join(" ")]);
+            let best = cell.best_of_seeds().map_or_else(String::new, |best| best.to_string());
+            fields.extend([cell.best.to_string(), runs.join(" "), best]);
             let _ = writeln!(text, "{}", fields.join(","));
         }
     }

@@ -187,6 +187,14 @@ fn markdown_and_csv_say_the_same() {
     let cell = facts.cells.iter().find(|cell| cell.row == "hard" && cell.metric == "R@1").unwrap();
     assert_eq!(hard[4].parse::<f64>().unwrap(), cell.mean);
     assert_eq!((&hard[3], &hard[11], hard[12].split(' ').count()), ("3", "true", 3));
+    let best = cell.seeds.iter().map(|seed| seed.test).fold(f64::NEG_INFINITY, f64::max);
+    assert_eq!((hard[13].parse::<f64>().unwrap(), cell.best_of_seeds()), (best, Some(best)));
+    let second = text.split("\n\n").nth(2).unwrap();
+    assert!(
+        second.starts_with("| variant |") && second.contains(&format!(" {:.2} |", 100.0 * best)),
+        "{second}"
+    );
+    assert!(page(&facts).html.contains("Best runs"));
     assert!(rows.iter().any(|row| &row[0] == HOSTILE), "a field is what it was");
 }
 

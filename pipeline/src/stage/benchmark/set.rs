@@ -102,10 +102,14 @@ impl Config {
             let Drawn { dev, test, mask_search, .. } = self.drawn;
             let share = [(Part::Dev, dev), (Part::Test, test), (Part::MaskSearch, mask_search)];
             let drawn = share.iter().any(|(of, share)| of == part && *share > 0.0);
-            let (name, other) = (part.name(), if drawn { "drawn" } else { "files" });
+            let name = part.name();
             anyhow::ensure!(
-                !drawn && !has_files(*part),
-                "{key}.listed.{name} names documents for {name}, which has {other} as well: leave one of them out"
+                !drawn,
+                "{key}.listed.{name} names documents for {name}, which is drawn as well: set {key}.drawn.{name} = 0.0, also where a preset says otherwise"
+            );
+            anyhow::ensure!(
+                !has_files(*part),
+                "{key}.listed.{name} names documents for {name}, which has files as well: leave one of them out"
             );
         }
         self.drawn.check(has_files).map_err(|error| anyhow::anyhow!("{key}.drawn: {error}"))?;
@@ -239,6 +243,12 @@ impl Source {
                 part.name(),
                 examples.examples.len()
             );
+        }
+        if let Some((id, times)) = &shared.repeated {
+            context.warn(format!(
+                "{}: {times} examples have an id that another of their part has (the first is {id:?}): they are called PART/ID, ID#2 and so on; give each its own where predictions are to be joined by ids",
+                self.key
+            ));
         }
         context.check()?;
         let unlabelled = self.write_unlabelled(context)?;

@@ -135,7 +135,8 @@ pub(crate) struct Fixed {
     ///
     /// Source: Devlin et al. 2019, on NER.
     pub subwords: Subwords,
-    /// Whether to correct class imbalance (for sets of classes: negative over positive examples).
+    /// Whether to correct imbalance of the classes of whole texts (for sets of classes: negative over positive examples). Tags, scores, choices, spans and rankings are not
+    /// weighed, which a warning says.
     ///
     /// Source: MT-BERT, sections 3.1 to 3.4: no loss is weighted.
     pub class_weights: ClassWeights,
@@ -172,7 +173,7 @@ pub(crate) struct Fixed {
     pub frozen: Vec<String>,
     /// Early stopping. The model kept is the best evaluation's.
     pub patience: Patience,
-    /// Steps between training states, from which an interrupted run resumes and which `--restart` removes.
+    /// Steps between training states, from which an interrupted run resumes and which `--restart` removes. Shapes no artifact.
     ///
     /// Source: ours: minutes of work at most are lost.
     pub checkpoint_every: u64,

@@ -8,7 +8,7 @@ use tasks::token::encode::Case;
 
 use super::attention::Attending;
 use super::benchmark::Benchmark;
-use super::config::Fixed;
+use super::config::{ClassWeights, Fixed};
 use super::{examples, known, masked, questions, ranking, steps, tagged};
 use crate::bundle::task_file::Spans;
 use crate::engine::context::Context;
@@ -18,6 +18,7 @@ use crate::stage::benchmark as made;
 use crate::stage::compute::Compute;
 use crate::stage::encoder;
 use crate::stage::maps::benchmark::{self as mapped, Of};
+use crate::stage::training::SHAPES_NOTHING;
 use crate::stage::vocabulary;
 
 /// A benchmark as later stages find it, and how its texts become tokens.
@@ -65,7 +66,7 @@ impl Tried {
 
     /// Describes how it is read.
     pub(crate) fn describe(&self, to: &mut dyn Describe) {
-        describe::config(to, "finetune", &self.fixed);
+        describe::config_but(to, "finetune", &self.fixed, &SHAPES_NOTHING);
         if self.fixed.quirks.cuts_by_tags() {
             // Before there was this line, sentences that were cut were shown whole.
             to.field("finetune.cut_sentences", "shown piece by piece".into());
@@ -134,6 +135,21 @@ impl Tried {
         Ok(Box::new(examples::Labelled::new(examples, &vocabulary, &self.fixed, known)?))
     }
 
+    /// Warns where classes are to be balanced and there are none of rows.
+    fn warn_of_weights(&self, found: &made::Read, context: &Context) {
+        let kind = match found {
+            made::Read::Examples(of) => Some(of.examples.kind),
+            made::Read::Capr { .. } => None,
+        };
+        let weighs = matches!(kind, Some(Kind::OneClass | Kind::AnyClasses));
+        if self.fixed.class_weights == ClassWeights::Balanced && !weighs {
+            context.warn(format!(
+                "finetune.class_weights is \"balanced\", which weighs nothing of {}: it is about classes of whole texts, and this benchmark has none",
+                self.name
+            ));
+        }
+    }
+
     fn of(
         &self,
         found: made::Read,
@@ -142,6 +158,7 @@ impl Tried {
         seed: u64,
     ) -> anyhow::Result<Box<dyn Benchmark>> {
         let vocabulary = self.vocabulary.load(context, self.case)?;
+        self.warn_of_weights(&found, context);
         Ok(match found {
             made::Read::Capr { train, test } => {
                 let known = known::Known::of(&self.attending, &self.fixed, context)?;

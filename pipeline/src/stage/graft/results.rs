@@ -308,8 +308,12 @@ impl Stage for Results {
         "results"
     }
 
+    fn also_called(&self) -> Option<&str> {
+        Some("scores")
+    }
+
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -350,6 +354,7 @@ impl Stage for Results {
             json!({
                 "row": cell.row, "benchmark": cell.benchmark, "metric": cell.metric, "mean": round(cell.mean),
                 "low": cell.low.map(round), "high": cell.high.map(round), "seeds": cell.seeds.len(),
+                "best_of_seeds": cell.best_of_seeds().map(round),
                 "above_base": cell.difference_to_base.map(|difference| round(difference.mean)),
                 "p": cell.difference_to_base.and_then(|difference| difference.p).map(round),
             })

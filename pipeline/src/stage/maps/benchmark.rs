@@ -20,7 +20,8 @@ use tasks::maps::write::{Target, Writer};
 use tasks::shard::index::{PartIndex, Tokenizer};
 
 use super::of_texts::{MadeWith, MappedRows};
-use super::{Mapping, STAGE_VERSION, digests, told};
+use super::told::{record, warn_of_nothing};
+use super::{Mapping, STAGE_VERSION, digests};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::licence::Licence;
@@ -231,9 +232,8 @@ impl Stage for OfBenchmark {
             }
             let (part, counts) = writer.finish()?;
             if of == Of::Examples {
-                let [samples, found] = told(&counts, part.tokens);
-                context.record("samples", samples);
-                context.record("found", found);
+                record(context, &counts, part.tokens);
+                warn_of_nothing(context, &tools, &counts);
             }
             written.push((part, counts));
         }

@@ -1,9 +1,11 @@
 //! What is said of samples, of those of a corpus or of a benchmark.
 
 use serde_json::{Map, Value, json};
+use tasks::maps::config::{Config, Entities, Graph, Terms};
 use tasks::maps::generators::Counts;
 use tasks::maps::tools::Tools;
 use text::ner::Dictionary;
+use text::phrase;
 
 use crate::engine::context::Context;
 
@@ -25,6 +27,39 @@ pub(crate) fn told(counts: &Counts, tokens: u64) -> [Value; 2] {
                "auxiliary_terms": counts.auxiliary.kept, "without_room": counts.auxiliary.cut,
                "graph_pairs": counts.graph_pairs}),
     ]
+}
+
+/// Warns of maps that have nothing in any text, by which a model would learn nothing.
+pub(super) fn warn_of_nothing(context: &Context, tools: &Tools, counts: &Counts) {
+    if counts.samples == 0 {
+        return;
+    }
+    let Config { entities, terms, graph, .. } = tools.config();
+    let looked_for = !matches!(entities, Entities::None);
+    let nothing = [
+        (looked_for && counts.mentions.kept == 0, "maps.entities: no entity stands", "entities"),
+        (
+            tools.phrases().is_some_and(phrase::Phrases::is_empty),
+            "maps.phrases: no two neighbouring words are linked by the counts of the corpus, so no phrase stands",
+            "phrases",
+        ),
+        (
+            *terms == Terms::Relevance && counts.term_pairs == 0,
+            "maps.terms: no two words that are relevant for each other by artifact `pmi` stand",
+            "terms",
+        ),
+        (
+            *graph == Graph::Adjacent && counts.graph_pairs == 0,
+            "maps.graph: no two neighbours of the graph stand",
+            "the graph",
+        ),
+    ];
+    for (_, what, map) in nothing.iter().filter(|(is_empty, ..)| *is_empty) {
+        context.warn(format!(
+            "{what} in any of {} texts: the map of {map} is empty, and a model learns nothing by it; look at what it is made with, or leave it out (`engraft inspect maps --text`)",
+            counts.samples
+        ));
+    }
 }
 
 /// What became of the terms of the dictionary, if there is one: facts by their names.

@@ -52,7 +52,7 @@ pub struct Plan<'a> {
     pub drawn: Drawn,
 }
 
-/// Texts that stand in two parts, which makes scores too high.
+/// What examples have in common: texts that stand in two parts, which makes scores too high, and ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Shared {
     /// Examples of `dev` whose texts are trained on.
@@ -61,6 +61,9 @@ pub struct Shared {
     pub mask_search: u64,
     /// Examples of `test` whose texts are trained on.
     pub test: u64,
+    /// The first id that several examples of a part had, and how many of them are called `ID#2` and so on for it.
+    #[serde(skip)]
+    pub repeated: Option<(String, u64)>,
 }
 
 impl Drawn {
@@ -118,8 +121,9 @@ pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Ex
             ))
         })?),
     };
-    let (mut examples, mut known) = (vec![], HashSet::new());
+    let (mut examples, mut known, mut repeated) = (vec![], HashSet::new(), None);
     for (&of, items) in files {
+        let mut own = HashSet::new();
         for item in items {
             let part = match of {
                 Part::Train => drawn.get(item.group.as_str()).copied().unwrap_or(Part::Train),
@@ -127,9 +131,15 @@ pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Ex
             };
             let answer = answer(&item.label, &numbers);
             let Item { mut id, text, pair, .. } = item.clone();
+            if !own.insert(item.id.as_str()) {
+                repeated.get_or_insert_with(|| (item.id.clone(), 0)).1 += 1;
+            }
             // Files of two parts may be called the same.
             if !known.insert(id.clone()) {
-                id = format!("{}/{id}", of.name());
+                let in_part = format!("{}/{id}", of.name());
+                let numbered = (2..).map(|number| format!("{id}#{number}"));
+                let free = std::iter::once(in_part).chain(numbered).find(|id| !known.contains(id));
+                id = free.unwrap_or(id);
                 known.insert(id.clone());
             }
             examples.push(Example { id, part, text, pair, answer });
@@ -137,7 +147,7 @@ pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Ex
     }
     let (name, measure) = (plan.name.to_owned(), plan.measure);
     let examples = Examples { name, kind, classes, measure, negative_class, examples };
-    let shared = shared(&examples);
+    let shared = Shared { repeated, ..shared(&examples) };
     Ok((examples, shared))
 }
 
@@ -245,7 +255,12 @@ fn shared(examples: &Examples) -> Shared {
     let trained: HashSet<_> = of(Part::Train).flat_map(|example| keys(kind, example)).collect();
     let is_known = |example: &&Example| keys(kind, example).iter().any(|key| trained.contains(key));
     let count = |part| of(part).filter(is_known).count() as u64;
-    Shared { dev: count(Part::Dev), mask_search: count(Part::MaskSearch), test: count(Part::Test) }
+    Shared {
+        dev: count(Part::Dev),
+        mask_search: count(Part::MaskSearch),
+        test: count(Part::Test),
+        repeated: None,
+    }
 }
 
 #[cfg(test)]
@@ -330,6 +345,18 @@ mod tests {
             assemble(&[(Part::Train, of("a")), (Part::Test, of("b"))].into(), plan(NONE)).unwrap();
         let ids: Vec<&str> = examples.examples.iter().map(|example| example.id.as_str()).collect();
         assert_eq!(ids, ["rows/1", "test/rows/1"]);
+        examples.check().unwrap();
+    }
+
+    #[test]
+    fn examples_of_one_id_are_told_apart_and_counted() {
+        let items = |text: &str| Item { text: text.to_owned(), ..item("rows/1", "1", class("a")) };
+        let other = Item { text: "d".to_owned(), ..item("rows/2", "2", class("b")) };
+        let files = [(Part::Train, vec![items("a"), items("b"), items("c"), other])];
+        let (examples, shared) = assemble(&files.into(), plan(NONE)).unwrap();
+        let ids: Vec<&str> = examples.examples.iter().map(|example| example.id.as_str()).collect();
+        assert_eq!(ids, ["rows/1", "train/rows/1", "rows/1#2", "rows/2"]);
+        assert_eq!(shared.repeated, Some(("rows/1".to_owned(), 2)));
         examples.check().unwrap();
     }
 

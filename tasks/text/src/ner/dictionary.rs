@@ -76,6 +76,13 @@ impl Tally {
         Self { read: 0, dropped: REASONS.iter().map(|&reason| (reason, 0)).collect(), kept: 0 }
     }
 
+    /// How many were dropped for each reason, as a sentence has it.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let dropped = self.dropped.iter().filter(|(_, count)| **count > 0);
+        dropped.map(|(why, count)| format!("{why} {count}")).collect::<Vec<_>>().join(", ")
+    }
+
     pub(super) fn drop(&mut self, reason: &'static str) {
         *self.dropped.entry(reason).or_insert(0) += 1;
     }
