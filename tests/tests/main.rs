@@ -41,6 +41,7 @@ mod parity_pmi;
 mod parity_samples;
 mod parity_transformers;
 mod parts;
+mod peers;
 mod plan_run;
 mod presets;
 mod python;

@@ -28,7 +28,7 @@ fn put(data: &Path, path: &str, text: &str) {
 }
 
 /// DOID, GO, MeSH as tables, HSDN and Rotmensch: all that the preset `ontologies` names, and what `sapbert` names besides, but for its encoder.
-fn files(data: &Path) {
+pub(crate) fn files(data: &Path) {
     let mut doid = "format-version: 1.2\nontology: doid\n\n[Term]\nid: DOID:4\nname: disease\n".to_owned();
     let (mut terms, mut tree) =
         ("mesh_id\tmesh_name\n".to_owned(), "mesh_id\tmesh_name\tmesh_tree_number\n".to_owned());
@@ -81,7 +81,7 @@ fn files(data: &Path) {
 }
 
 /// A small BERT with DOID's words as a checkpoint in the folder `name`, in the place of all-MiniLM-L6-v2 and others.
-fn checkpoint(data: &Path, name: &str) {
+pub(crate) fn checkpoint(data: &Path, name: &str) {
     let made = tempfile::tempdir().unwrap();
     let text = "version = 5\n[sources.obo]\npath = \"doid/DO_rare_slim.obo\"\n[vocabulary.train]\nsize = 120\nmin_frequency = 1\n\
         [encoder]\nfrom = \"fresh\"\nhidden_size = 16\nintermediate_size = 32\nnum_hidden_layers = 2\nnum_attention_heads = 2\n\

@@ -235,8 +235,12 @@ impl Examples {
         };
         if let (false, expected) = fits {
             let (found, kind) = (self.classes.len(), self.kind);
+            let alone = match self.classes.as_slice() {
+                [one] => format!(" (every text has {one:?})"),
+                _ => String::new(),
+            };
             return Err(Error::unfit(format!(
-                "{found} classes for answers of kind {kind:?}, expected {expected}"
+                "{found} classes for answers of kind {kind:?}{alone}, expected {expected}"
             )));
         }
         self.measure.check(self.kind)?;

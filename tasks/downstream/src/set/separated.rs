@@ -114,8 +114,8 @@ impl<R: BufRead> Rows<'_, R> {
             if quotes.is_multiple_of(2) {
                 return commas(&record).map(|fields| Some((begin, fields))).ok_or_else(|| {
                     self.row(begin).wrong(
-                        "a double quote inside a field without quotes",
-                        "such a field in quotes, its own doubled: \"5\"\" tube\"",
+                        "a double quote inside a field without quotes, or something between a field's own and the comma",
+                        "a field in quotes as a whole, its own doubled: \"5\"\" tube\"",
                     )
                 });
             }
@@ -135,8 +135,27 @@ fn commas(record: &str) -> Option<Vec<String>> {
     let [row] = rows.as_slice() else { return None };
     // A quote that opens no field is a character of it to the parser, but not to who wrote the file.
     let quotes: usize = row.iter().map(|field| field.matches('"').count()).sum();
-    let paired = record.matches('"').count() >= 2 * quotes;
+    let paired = record.matches('"').count() >= 2 * quotes && ends_with_its_quote(record);
     paired.then(|| row.iter().map(str::to_owned).collect())
+}
+
+/// Whether nothing stands between the quote that ends a field and the comma behind it, which the parser reads on.
+fn ends_with_its_quote(record: &str) -> bool {
+    let (mut begins, mut quoted, mut rest) = (true, false, record.chars().peekable());
+    while let Some(c) = rest.next() {
+        match (quoted, c) {
+            (true, '"') if rest.next_if_eq(&'"').is_none() => {
+                quoted = false;
+                if rest.peek().is_some_and(|next| !matches!(next, ',' | '\r')) {
+                    return false;
+                }
+            }
+            (false, '"') if begins => quoted = true,
+            _ => {}
+        }
+        begins = !quoted && c == ',';
+    }
+    true
 }
 
 impl PublishedSet for Config {
@@ -295,6 +314,13 @@ mod tests {
         assert_eq!(rows[1].label, Label::Classes(vec![]));
         let within = of(&quoted(), "page,note,kinds\n1,5\" tube,b\n2,plain,b\n3,7\" tube,c\n").unwrap_err();
         assert!(within.contains("line 2: found a double quote inside a field without quotes"), "{within}");
+        for behind in ["\"b0\" z", "\"5\"\" tube\" long", "\"b0\" "] {
+            let row = format!("page,note,kinds\n1,{behind},b\n");
+            let refused = of(&quoted(), &row).unwrap_err();
+            assert!(refused.contains("line 2: found a double quote inside a field"), "{behind}: {refused}");
+        }
+        let well = of(&quoted(), "page,note,kinds\r\n1,\"5\"\" tube, \"\"long\"\"\",\"b\"\r\n").unwrap().0;
+        assert_eq!(well[0].text, "5\" tube, \"long\"");
         let open = of(&quoted(), "page,note,kinds\n1,\"one\n2,four,a\n").unwrap_err();
         assert!(open.contains("line 2: found a double quote without its end"), "{open}");
     }
