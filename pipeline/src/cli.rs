@@ -135,25 +135,28 @@ fn aside(command: &Command, cancel: &CancelToken, format: Format) -> Option<anyh
 fn with(engine: &Engine, command: &Command, remotes: &Arc<Remotes>, format: Format) -> anyhow::Result<Exit> {
     let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
     let show = |every| watch::Show { format, detail, every };
+    let own = |stages: &[String]| engine.graph().own_names(stages);
+    let one = |stage: &String| own(std::slice::from_ref(stage)).concat();
+    let common = &command.common;
     match &command.subcommand {
-        Subcommand::Run { stages, progress, .. } => run(engine, stages, &command.common, show(*progress)),
+        Subcommand::Run { stages, progress, .. } => run(engine, &own(stages), common, show(*progress)),
         Subcommand::Plan { stages, check, graph } => {
             let shape = if *graph { explain::Shape::Graph } else { explain::Shape::Lines(detail) };
-            let found = plan(engine, stages, format, shape)?;
+            let found = plan(engine, &own(stages), format, shape)?;
             Ok(if found == Exit::Found && !check { Exit::Ok } else { found })
         }
-        Subcommand::Why { stage } => why(engine, stage, format),
+        Subcommand::Why { stage } => why(engine, &one(stage), format),
         Subcommand::Status => status(engine, format),
-        Subcommand::Inspect { artifact, text: None, .. } => inspect(engine, artifact, format),
+        Subcommand::Inspect { artifact, text: None, .. } => inspect(engine, &one(artifact), format),
         Subcommand::Inspect { artifact, text: Some(text), svg } => {
             heat::only_maps(artifact)?;
-            let maps = maps_of(&command.common, remotes)?;
+            let maps = maps_of(common, remotes)?;
             engine.admitted()?;
             let (layout, svg) = (engine.layout(), svg.as_deref());
             heat::draw(&heat::Drawing { maps: &maps, layout, text, svg }, format)
         }
-        Subcommand::Push { stages } => depot::push(engine, stages, show(None)),
-        Subcommand::Pull { stages } => depot::pull(engine, stages, show(None)),
+        Subcommand::Push { stages } => depot::push(engine, &own(stages), show(None)),
+        Subcommand::Pull { stages } => depot::pull(engine, &own(stages), show(None)),
         subcommand @ Subcommand::Gc { .. } if engine.depot().is_some() => {
             depot::gc(engine, subcommand, format)
         }

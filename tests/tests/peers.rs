@@ -46,6 +46,20 @@ fn peers_train_what_the_ledger_tells_and_refuse_what_they_do_not_have() {
     let out = folder.join("out");
     let run = || Engraft::own(&["run", "results"], &folder.join("peers.toml"), &out);
     run().ok();
+    // The table is found by either name, whatever is asked of it.
+    for verb in ["why", "inspect", "clean"] {
+        let asked = |name: &str| {
+            let yes: &[&str] = if verb == "clean" { &["--yes"] } else { &[] };
+            let asked = Engraft::own(&[&[verb, name], yes].concat(), &folder.join("peers.toml"), &out);
+            let said = asked.ok();
+            run().ok();
+            said
+        };
+        let (own, other) = (asked("scores"), asked("results"));
+        let timeless =
+            |said: &str| said.split_once("took").map_or(said.to_owned(), |(first, _)| first.to_owned());
+        assert_eq!(timeless(&own), timeless(&other), "{verb}");
+    }
     let [of, bert] = [out.display().to_string(), folder.join("bert").display().to_string()];
     let Some((fine, said)) = asked("sets.py", &[&of, &bert]) else { return };
     assert!(fine && said.contains("| mrpc | base |") && said.contains("| signs | base |"), "{said}");

@@ -86,7 +86,7 @@ impl Pool {
 
     /// The tokens of `rows` that it reads, if that is the first of each; none if it reads all.
     #[must_use]
-    pub(crate) fn reads(&self, rows: &[Span]) -> Option<Vec<u32>> {
+    pub fn reads(&self, rows: &[Span]) -> Option<Vec<u32>> {
         let of_first = matches!(self.pooling, Pooling::Cls | Pooling::LearnedPooler);
         if of_first { rows.iter().map(|row| u32::try_from(row.start).ok()).collect() } else { None }
     }

@@ -66,6 +66,15 @@ impl Tables {
     fn no_table(&self, name: &str) -> Error {
         let known = self.names();
         let shown = shortened(name);
+        // The table of a config: `scores`, or `results` where encoders are compared.
+        let other = match name {
+            "results" => Some("scores"),
+            "scores" => Some("results"),
+            _ => None,
+        };
+        if let Some(other) = other.filter(|other| self.has_finished(other)) {
+            return Error::new(format!("there is no table `{shown}` here: the scores are in `{other}`"));
+        }
         if let Some(table) = Self::made_by(name) {
             let stage = table.stage;
             let missing = if stage.contains('*') {

@@ -11,7 +11,7 @@ use model::checkpoint;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
-use model::encoder::{Encoder, Pass};
+use model::encoder::{Encoder, Pass, Read};
 use model::predict::Predictor;
 use serde_json::Value;
 use tasks::token::encode::Vocabulary;
@@ -91,14 +91,48 @@ pub(super) fn told(folder: &Path) -> anyhow::Result<Option<Pooling>> {
         Ok(Some(serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?))
     };
     if let Some(index) = read(checkpoint::OUTPUTS_FILE)? {
+        // Outputs of single tokens pool nothing, so what stands there was trained by nobody.
+        let of_tokens =
+            |task: &Value| matches!(task["output"]["kind"].as_str(), Some("tag" | "span" | "vocabulary"));
+        let tasks = index["outputs"]["tasks"].as_array().map_or(&[][..], Vec::as_slice);
+        if tasks.iter().all(of_tokens) {
+            return Ok(None);
+        }
         return Ok(serde_json::from_value(index["outputs"]["pooling"].clone()).ok());
     }
-    let Some(modes) = read("1_Pooling/config.json")? else { return Ok(None) };
-    let is = |of: &str| modes[format!("pooling_mode_{of}")] == Value::Bool(true);
-    let all = [("cls_token", Pooling::Cls), ("mean_tokens", Pooling::Mean), ("max_tokens", Pooling::Max)];
-    let mut on = all.into_iter().filter(|(of, _)| is(of)).map(|(_, pooling)| pooling);
+    let Some(modes) = read(POOLING)? else { return Ok(None) };
+    let named = modes_of(&modes);
+    let known = |name: &str| match name {
+        "cls" | "cls_token" => Some(Pooling::Cls),
+        "mean" | "mean_tokens" => Some(Pooling::Mean),
+        "max" | "max_tokens" => Some(Pooling::Max),
+        _ => None,
+    };
     // Several are put side by side there, which nothing does here.
-    Ok(on.next().filter(|_| on.next().is_none()))
+    match named.as_slice() {
+        [one] if known(one).is_some() => Ok(known(one)),
+        _ => anyhow::bail!(
+            "{}: it pools by {}, which engraft does not: say --pooling cls, mean, max or learned_pooler",
+            folder.join(POOLING).display(),
+            if named.is_empty() { "nothing".to_owned() } else { named.join(" and ") }
+        ),
+    }
+}
+
+/// Where sentence-transformers says how vectors are pooled.
+const POOLING: &str = "1_Pooling/config.json";
+
+/// The poolings that it names: under one key since version 5.4, each under a key of its own before.
+fn modes_of(modes: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    match &modes["pooling_mode"] {
+        Value::String(one) => vec![one.clone()],
+        Value::Array(several) => several.iter().filter_map(text).collect(),
+        _ => {
+            let keys = modes.as_object().into_iter().flatten().filter(|(_, on)| **on == Value::Bool(true));
+            keys.filter_map(|(key, _)| key.strip_prefix("pooling_mode_").map(str::to_owned)).collect()
+        }
+    }
 }
 
 /// Most tokens of a row, where the encoder has so many `positions`.
@@ -218,7 +252,9 @@ impl Encoding {
             Model::Plain(of) => {
                 let Plain { config, encoder, pool } = &**of;
                 let tokens = Tokens::new(&[("texts", &rows.rows)], config, &Device::Cpu)?;
-                let hidden = encoder.forward(config, &tokens, &Pass::PLAIN)?;
+                let read = pool.reads(&tokens.spans);
+                let read = read.as_deref().map_or(Read::All, Read::Of);
+                let hidden = encoder.forward(config, &tokens, &Pass { read, ..Pass::PLAIN })?;
                 let Some(x_nd) = hidden.last() else { anyhow::bail!("the encoder has no layer") };
                 pool.forward(x_nd, &tokens.spans)?.to_vec2::<f32>()?
             }

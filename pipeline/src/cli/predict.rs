@@ -79,13 +79,13 @@ pub(super) fn encode(
     around: Around<'_>,
 ) -> anyhow::Result<Exit> {
     let encoding = Encoding::open(model, how, around)?;
+    let (reader, name, form) = asked.open()?;
     if encoding.is_guessed() {
         print::note(&format!(
             "{}: nothing says how its vectors are pooled, so each is the state of the first token (cls); say --pooling cls, mean, max or learned_pooler",
             model.display()
         ));
     }
-    let (reader, name, form) = asked.open()?;
     printed(|out| {
         let cuts = encoding.encode(&mut Inputs::new(reader, &name, form), &mut |id, vector| {
             let said = match id {

@@ -161,10 +161,11 @@ impl Engine {
         if names.is_empty() {
             return Ok(made);
         }
-        for name in names.iter().filter(|name| !made.contains(*name)) {
-            self.graph.find(name)?;
-        }
-        Ok(names.iter().cloned().collect())
+        let own = |name: &String| match made.contains(name) {
+            true => Ok(name.clone()),
+            false => Ok(self.graph.stage(self.graph.find(name)?).name().to_owned()),
+        };
+        names.iter().map(own).collect()
     }
 
     fn artifact(&self, stage: &str, ledger: &Ledger, found: &mut Cleaned) -> Result<(), Error> {

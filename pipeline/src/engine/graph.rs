@@ -113,6 +113,14 @@ impl Graph {
         place.ok_or_else(|| unknown("asked for", name, &self.names()))
     }
 
+    /// The stages' own names, of those that are called by another too; what no stage is called stays as it is.
+    pub(crate) fn own_names(&self, asked: &[String]) -> Vec<String> {
+        let own = |name: &String| {
+            self.find(name).map_or(name.clone(), |place| self.stages[place].name().to_owned())
+        };
+        asked.iter().map(own).collect()
+    }
+
     /// The places of the named stages and of everything they need, in order; of all stages if none is named.
     ///
     /// # Errors

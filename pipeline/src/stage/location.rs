@@ -244,7 +244,8 @@ impl Place {
             anyhow::bail!("only files on this machine are looked for in another folder");
         };
         let found = own.with_file_name(path);
-        anyhow::ensure!(found.is_file(), "{} is not there", found.display());
+        // Of a file that is not there itself that is said, and nothing of what belongs beside it.
+        anyhow::ensure!(found.is_file() || !own.exists(), "{} is not there", found.display());
         Ok(Place::Outside { label: format!("{label}, {path}"), path: found })
     }
 

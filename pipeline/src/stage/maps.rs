@@ -27,7 +27,7 @@ use tasks::token::encode::{Case, Vocabulary};
 use text::file::Format;
 
 use self::judge::Judge;
-use self::told::{record, told_of, warn_of_nothing};
+use self::told::{Linked, record, told_of, warn_of_nothing};
 use super::corpus::Corpus;
 use super::vocabulary::Source;
 use crate::config::range::{MANY, whole};
@@ -292,7 +292,7 @@ impl Stage for Mapping {
         let options = Options { limits: self.config.samples.limits, relevance, graph };
         record(context, &counts, part.tokens);
         if !self.corpus.is_part() {
-            warn_of_nothing(context, &tools, &counts);
+            warn_of_nothing(context, tools.config(), &counts, Linked::by(&tools));
         }
         let mut marks = judge.marks(&labels);
         marks.dictionary = told_of(&tools);

@@ -2,7 +2,8 @@
 //! it to that.
 //!
 //! Forward and backward each walk over blocks of rows that stay in the cache from one product to the next; only attention, which sees
-//! whole rows of the batch, stands between the walks. Of the tokens whose outputs nobody reads, the walks see nothing ([`Asked`]). What needs no gradient (a parameter that is no variable, an input that comes from none)
+//! whole rows of the batch, stands between the walks. The walks skip tokens whose outputs
+//! nobody reads ([`Asked`]). What needs no gradient (a parameter that is no variable, an input that comes from none)
 //! costs none.
 
 mod asked;

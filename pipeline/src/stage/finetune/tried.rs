@@ -144,7 +144,7 @@ impl Tried {
         let weighs = matches!(kind, Some(Kind::OneClass | Kind::AnyClasses));
         if self.fixed.class_weights == ClassWeights::Balanced && !weighs {
             context.warn(format!(
-                "finetune.class_weights is \"balanced\", which weighs nothing of {}: it is about classes of whole texts, and this benchmark has none",
+                "finetune.class_weights = \"balanced\" has no effect on {}: it weighs classes of whole texts, and this benchmark has none",
                 self.name
             ));
         }

@@ -20,7 +20,7 @@ use tasks::maps::write::{Target, Writer};
 use tasks::shard::index::{PartIndex, Tokenizer};
 
 use super::of_texts::{MadeWith, MappedRows};
-use super::told::{record, warn_of_nothing};
+use super::told::{Linked, record, warn_of_nothing};
 use super::{Mapping, STAGE_VERSION, digests};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
@@ -233,7 +233,7 @@ impl Stage for OfBenchmark {
             let (part, counts) = writer.finish()?;
             if of == Of::Examples {
                 record(context, &counts, part.tokens);
-                warn_of_nothing(context, &tools, &counts);
+                warn_of_nothing(context, tools.config(), &counts, Linked::by(&tools));
             }
             written.push((part, counts));
         }

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use tasks::maps::config::Config as Samples;
 use tasks::maps::join::{Into, Stretch, join};
 use tasks::maps::{hub, index::Index};
 use tasks::shard::file::Size;
 
 use super::judge::Marks;
+use super::told::{Linked, warn_of_nothing};
 use super::{Mapping, NAME, STAGE_VERSION, record};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
@@ -21,6 +23,8 @@ pub(crate) struct Joining {
     items_per_group: usize,
     /// The stages of the parts.
     parts: Vec<String>,
+    /// What these look for.
+    samples: Samples,
 }
 
 impl Mapping {
@@ -39,6 +43,7 @@ impl Mapping {
             size: self.config.size,
             items_per_group: self.config.items_per_group,
             parts: names,
+            samples: self.config.samples,
         }));
         stages
     }
@@ -80,6 +85,8 @@ impl Stage for Joining {
         told.record(context);
         for (part, counts) in &index.texts {
             record(context, counts, index.part(*part).map_or(0, |part| part.tokens));
+            // Each part says for itself how words were linked.
+            warn_of_nothing(context, &self.samples, counts, Linked::Some);
         }
         Marks::of_parts(&folders)?.record(context);
         hub::write(context.out(), &index)?;

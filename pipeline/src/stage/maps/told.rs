@@ -29,34 +29,53 @@ pub(crate) fn told(counts: &Counts, tokens: u64) -> [Value; 2] {
     ]
 }
 
+/// Whether the counts of the corpus link neighbouring words to phrases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Linked {
+    /// They link some, or are not asked.
+    Some,
+    /// They link none.
+    None,
+}
+
+impl Linked {
+    /// By what maps are made with.
+    pub(super) fn by(tools: &Tools) -> Self {
+        if tools.phrases().is_some_and(phrase::Phrases::is_empty) { Self::None } else { Self::Some }
+    }
+}
+
 /// Warns of maps that have nothing in any text, by which a model would learn nothing.
-pub(super) fn warn_of_nothing(context: &Context, tools: &Tools, counts: &Counts) {
+pub(super) fn warn_of_nothing(context: &Context, config: &Config, counts: &Counts, phrases: Linked) {
     if counts.samples == 0 {
         return;
     }
-    let Config { entities, terms, graph, .. } = tools.config();
+    let Config { entities, terms, graph, .. } = config;
     let looked_for = !matches!(entities, Entities::None);
     let nothing = [
-        (looked_for && counts.mentions.kept == 0, "maps.entities: no entity stands", "entities"),
+        (looked_for && counts.mentions.kept == 0, "maps.entities", "mentions an entity", "entities"),
         (
-            tools.phrases().is_some_and(phrase::Phrases::is_empty),
-            "maps.phrases: no two neighbouring words are linked by the counts of the corpus, so no phrase stands",
+            phrases == Linked::None,
+            "maps.phrases",
+            "has a phrase, since the counts of the corpus link no two neighbouring words",
             "phrases",
         ),
         (
             *terms == Terms::Relevance && counts.term_pairs == 0,
-            "maps.terms: no two words that are relevant for each other by artifact `pmi` stand",
-            "terms",
+            "maps.terms",
+            "has two words that artifact `pmi` finds relevant for each other",
+            "related terms",
         ),
         (
             *graph == Graph::Adjacent && counts.graph_pairs == 0,
-            "maps.graph: no two neighbours of the graph stand",
+            "maps.graph",
+            "mentions two neighbours of the graph",
             "the graph",
         ),
     ];
-    for (_, what, map) in nothing.iter().filter(|(is_empty, ..)| *is_empty) {
+    for (_, key, what, map) in nothing.iter().filter(|(is_empty, ..)| *is_empty) {
         context.warn(format!(
-            "{what} in any of {} texts: the map of {map} is empty, and a model learns nothing by it; look at what it is made with, or leave it out (`engraft inspect maps --text`)",
+            "{key}: none of {} texts {what}: the map of {map} is empty, and a model learns nothing from it; look at what it is made from (`engraft inspect maps --text`), or leave it out",
             counts.samples
         ));
     }

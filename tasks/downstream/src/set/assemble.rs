@@ -122,6 +122,7 @@ pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Ex
         })?),
     };
     let (mut examples, mut known, mut repeated) = (vec![], HashSet::new(), None);
+    let mut last: HashMap<&str, u64> = HashMap::new();
     for (&of, items) in files {
         let mut own = HashSet::new();
         for item in items {
@@ -137,7 +138,11 @@ pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Ex
             // Files of two parts may be called the same.
             if !known.insert(id.clone()) {
                 let in_part = format!("{}/{id}", of.name());
-                let numbered = (2..).map(|number| format!("{id}#{number}"));
+                let next = last.entry(item.id.as_str()).or_insert(1);
+                let numbered = std::iter::repeat_with(|| {
+                    *next += 1;
+                    format!("{}#{next}", item.id)
+                });
                 let free = std::iter::once(in_part).chain(numbered).find(|id| !known.contains(id));
                 id = free.unwrap_or(id);
                 known.insert(id.clone());

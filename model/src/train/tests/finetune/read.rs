@@ -1,8 +1,12 @@
 //! Tests of what losses and answers read of the last hidden states.
 
+use std::collections::BTreeMap;
+
 use super::*;
-use crate::encoder::Pass;
+use crate::encoder::{Pass, Read};
+use crate::nn::check::{distance, numbers};
 use crate::train::tests;
+use crate::{nn, predict};
 
 /// The loss of a batch as training computes it, and as it is of the states of all tokens.
 fn losses(trainer: &Trainer, batch: &Batch) -> [f32; 2] {
@@ -50,5 +54,66 @@ fn no_answer_reads_a_token_that_it_does_not_tell() {
             }
         }
         assert_eq!(model.pooled(&rows(2), pooling).unwrap(), model.logits(6, &rows(2)).unwrap());
+    }
+}
+
+/// The gradients of a step on all batches, and its losses, with the states that losses read or those of all tokens.
+fn gradients(trainer: &Trainer, batches: &[&Batch], read: Reads) -> (Vec<f32>, BTreeMap<String, Tensor>) {
+    let (of, key) = (trainer.composed(), CounterRng::new(7));
+    let tokens =
+        predict::tokens(trainer.predictor().outline(), batches, &trainer.setup.encoder, &Device::Cpu);
+    let tokens = tokens.unwrap();
+    let places = of.outputs.read_by_losses(&tokens, batches).unwrap().filter(|_| read == Reads::Told);
+    let read = places.as_deref().map_or(Read::All, Read::Of);
+    let pass = Pass { attention: &*of.attention, dropout: Some(key), read, ..Pass::PLAIN };
+    let hidden = of.encoder.forward(&trainer.setup.encoder, &tokens, &pass).unwrap();
+    let each = batches.iter().enumerate().map(|(at, batch)| {
+        let rows = of.outputs.rows(&tokens, at, batch.task);
+        of.outputs.loss(hidden.last().unwrap(), rows, batch, Some(key)).unwrap().loss
+    });
+    let each: Vec<Tensor> = each.collect();
+    let total = each.iter().skip(1).fold(each[0].clone(), |sum, loss| (sum + loss).unwrap());
+    let found = nn::gradients::gradients(&total).unwrap();
+    let named = trainer
+        .params()
+        .iter()
+        .filter_map(|(name, tensor)| Some((name.to_owned(), found.get(tensor)?.clone())));
+    (each.iter().map(|loss| loss.to_scalar().unwrap()).collect(), named.collect())
+}
+
+/// Which of the last states a test computes.
+#[derive(Clone, Copy, PartialEq)]
+enum Reads {
+    Told,
+    All,
+}
+
+#[test]
+fn batches_of_several_tasks_have_the_losses_and_gradients_of_all_states() {
+    let mut shallow = tests::setup();
+    shallow.encoder.num_hidden_layers = 1;
+    let words_and_rows = tests::batches(5);
+    let plain: Vec<&Batch> = words_and_rows.iter().collect();
+    let several = batches(5);
+    // Tags read all tokens, and with them nothing would be left out.
+    let others: Vec<&Batch> = several.iter().filter(|batch| batch.task != 5).collect();
+    let (mut with_maps, known) = (knowledge::alone(), knowledge::known(5));
+    with_maps.outline.pooling = Pooling::Cls;
+    for (what, setup, batches) in [
+        ("words and rows", tests::setup(), plain.clone()),
+        ("one layer", shallow, plain),
+        ("all outputs", setup(), others),
+        ("maps and auxiliary tokens", with_maps, vec![&known]),
+        ("labels", labels::labelled(label::Mode::Paper), vec![&several[0]]),
+    ] {
+        let trainer = Trainer::new(setup, &Device::Cpu).unwrap();
+        let [told, all] = [Reads::Told, Reads::All].map(|read| gradients(&trainer, &batches, read));
+        assert_eq!(told.0, all.0, "{what}");
+        assert_eq!(told.1.keys().collect::<Vec<_>>(), all.1.keys().collect::<Vec<_>>(), "{what}");
+        for (name, gradient) in &told.1 {
+            let far = distance(gradient, &all.1[name]);
+            let size = numbers(&all.1[name]).iter().fold(1.0_f64, |top, x| top.max(x.abs()));
+            assert!(far < 3e-5 * size, "{what}, {name}: {far} of {size}");
+        }
     }
 }
