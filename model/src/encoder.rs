@@ -53,6 +53,14 @@ pub enum Read<'a> {
     Of(&'a [u32]),
 }
 
+impl<'a> Read<'a> {
+    /// Of these, or of all where none are told.
+    #[must_use]
+    pub fn some(places: Option<&'a [u32]>) -> Self {
+        places.map_or(Read::All, Read::Of)
+    }
+}
+
 /// What can differ from one pass through the encoder to the next.
 #[derive(Debug, Clone, Copy)]
 pub struct Pass<'a> {

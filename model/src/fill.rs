@@ -122,7 +122,7 @@ impl Filler {
             return self.by_kernels(tokens, places);
         }
         let read = some_of(tokens, places.to_vec());
-        let pass = Pass { read: read.as_deref().map_or(Read::All, Read::Of), ..Pass::PLAIN };
+        let pass = Pass { read: Read::some(read.as_deref()), ..Pass::PLAIN };
         let mut hidden = self.encoder.forward(&self.config, tokens, &pass)?;
         let x_nd = hidden.pop().ok_or_else(|| Error::Misfit("no hidden states; report it".to_owned()))?;
         Ok(self.output.forward(&gather(&x_nd, places)?)?)

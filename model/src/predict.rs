@@ -272,7 +272,7 @@ impl Predictor {
 
     /// The same of some tokens.
     fn read(&self, tokens: &Tokens, places: Option<&[u32]>) -> Result<Tensor, Error> {
-        self.states(tokens, places.map_or(Read::All, Read::Of))?
+        self.states(tokens, Read::some(places))?
             .pop()
             .ok_or_else(|| Error::Misfit("the encoder has no hidden states; report it".to_owned()))
     }
@@ -332,7 +332,7 @@ impl Predictor {
         let tokens = self.tokens(batch)?;
         let loss = |x_nd: &Tensor| self.sample_losses(x_nd, &tokens, batch);
         let read = self.outputs.read_by_logits(&tokens, &[batch.task])?;
-        let probe = self.probe(mask, read.as_deref().map_or(Read::All, Read::Of));
+        let probe = self.probe(mask, Read::some(read.as_deref()));
         into.add_samples(&probe, &tokens, samples, loss)
     }
 }

@@ -135,8 +135,8 @@ fn aside(command: &Command, cancel: &CancelToken, format: Format) -> Option<anyh
 fn with(engine: &Engine, command: &Command, remotes: &Arc<Remotes>, format: Format) -> anyhow::Result<Exit> {
     let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
     let show = |every| watch::Show { format, detail, every };
-    let own = |stages: &[String]| engine.graph().own_names(stages);
-    let one = |stage: &String| own(std::slice::from_ref(stage)).concat();
+    let one = |stage: &String| engine.graph().own_name(stage);
+    let own = |stages: &[String]| stages.iter().map(one).collect::<Vec<_>>();
     let common = &command.common;
     match &command.subcommand {
         Subcommand::Run { stages, progress, .. } => run(engine, &own(stages), common, show(*progress)),

@@ -13,7 +13,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 use text::Document;
 use text::ner::annotate::{Annotator, Settings};
-use text::ner::{Context, Names};
+use text::ner::{Context, Dictionary, Names};
 use text::tagged::Tagged;
 
 use self::output::Output;
@@ -32,6 +32,19 @@ pub(crate) struct Tools {
     entities: Vec<Entity>,
 }
 
+/// Refuses a dictionary whose filters, the settings at `key`, leave nothing to look for.
+///
+/// # Errors
+/// Says why names were dropped.
+pub(crate) fn has_names(dictionary: &Dictionary, key: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !dictionary.is_empty(),
+        "no name of the graph passes {key} (dropped: {}): loosen the filters of these names",
+        dictionary.report().written.told()
+    );
+    Ok(())
+}
+
 impl Tools {
     /// The names of the graph in the folder `triples`.
     ///
@@ -40,11 +53,7 @@ impl Tools {
     pub(crate) fn new(triples: &Path, settings: &Settings, context: Option<Context>) -> anyhow::Result<Self> {
         let graph = Graph::read(triples)?;
         let names = Names::of_graph(&graph, triples, settings)?;
-        anyhow::ensure!(
-            !names.dictionary().is_empty(),
-            "no name of the graph passes tag.dictionary (dropped: {}): loosen the filters of these names",
-            names.dictionary().report().written.told()
-        );
+        has_names(names.dictionary(), "tag.dictionary")?;
         Ok(Self { names, context, entities: graph.into_entities() })
     }
 

@@ -88,6 +88,13 @@ impl Engraft {
         config.parent().into_iter().fold(run, |run, data| run.arg("--data").arg(data))
     }
 
+    /// `engraft export` of a model to a form, into a folder that is not there yet.
+    #[must_use]
+    pub fn export(model: &Path, form: &str, into: &Path) -> Self {
+        let run = Self::plain(&["export"], &into.with_extension("out")).arg(model);
+        run.arg("--to").arg(form).arg("--into").arg(into)
+    }
+
     /// `engraft VERB` with [`SMALL`].
     #[must_use]
     pub fn small(verb: &[&str], out: &Path) -> Self {

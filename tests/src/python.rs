@@ -54,8 +54,7 @@ pub fn at_home(model: &Path, asked: &Path, said: &str) {
         Err(error) => unreachable_start(&error),
     };
     let onnx = folder.path().join("onnx");
-    let export = Engraft::plain(&["export"], folder.path()).arg(model);
-    export.arg("--to").arg("onnx").arg("--into").arg(&onnx).ok();
+    Engraft::export(model, "onnx", &onnx).ok();
     match Command::new(python).arg(script).arg(model).arg(asked).arg(&answers).arg(&onnx).output() {
         Ok(ran) => {
             let text = [ran.stdout, ran.stderr].concat();

@@ -13,12 +13,7 @@ fn retrain(verb: &[&str], out: &Path, lora: &str) -> Engraft {
 }
 
 fn export(model: &Path, into: &Path) -> Engraft {
-    Engraft::plain(&["export"], &into.with_extension("out"))
-        .arg(model)
-        .arg("--to")
-        .arg("peft")
-        .arg("--into")
-        .arg(into)
+    Engraft::export(model, "peft", into)
 }
 
 /// Whether PEFT makes of base and adapters what engraft has made; nothing where no Python is named.
@@ -67,8 +62,7 @@ fn peft_adds_adapters_as_engraft_does_and_threads_change_no_bit() {
         "{card}"
     );
     // What is exported for others has the adapters added, and no files that only engraft reads.
-    let plain = Engraft::plain(&["export"], &at("x")).arg(&model).arg("--to").arg("transformers");
-    let listed = plain.arg("--into").arg(at("plain")).ok();
+    let listed = Engraft::export(&model, "transformers", &at("plain")).ok();
     assert!(listed.contains("model.safetensors") && !listed.contains("adapters."), "{listed}");
     let refused = export(&base, &at("none")).output();
     assert!(

@@ -101,9 +101,7 @@ fn names_of_one_entity_are_drawn_together_and_linked_by() {
     let card = std::fs::read_to_string(out.join("align/model/README.md")).unwrap();
     assert!(card.contains("| obo | none | 30 |"), "{card}");
     let exported = folder.path().join("sentences");
-    let model = out.join("align/model").display().to_string();
-    let into = exported.display().to_string();
-    Engraft::plain(&["export", &model, "--to", "sentence-transformers", "--into", &into], &out).ok();
+    Engraft::export(&out.join("align/model"), "sentence-transformers", &exported).ok();
     assert_eq!(json(exported.join("1_Pooling/config.json"))["pooling_mode_mean_tokens"], true);
 }
 

@@ -126,15 +126,7 @@ fn synonyms_are_aligned_and_linked(torch: &OsStr, root: &Path, config: &Path, as
         assert!(scores["sets"]["set"][model]["accuracy_1"]["value"].as_f64().is_some(), "{scores}");
     }
     let (model, exported) = (out.join("align/model"), root.join("exported"));
-    let verb = [
-        "export",
-        model.to_str().unwrap(),
-        "--to",
-        "sentence-transformers",
-        "--into",
-        exported.to_str().unwrap(),
-    ];
-    Engraft::plain(&verb, root).ok();
+    Engraft::export(&model, "sentence-transformers", &exported).ok();
     let said = root.join("said.jsonl");
     let verb = ["encode", model.to_str().unwrap(), asked.to_str().unwrap(), "--pooling", "mean"];
     write_whole(&said, Engraft::plain(&verb, root).ok().as_bytes()).unwrap();

@@ -108,17 +108,14 @@ impl Outputs {
         tokens: &Tokens,
         batches: &[&Batch],
     ) -> TensorResult<Option<Vec<u32>>> {
-        let mut places = vec![];
-        for (at, batch) in batches.iter().enumerate() {
+        let each = batches.iter().enumerate().map(|(at, batch)| {
             let rows = self.rows(tokens, at, batch.task);
-            let asked = match (&self.layer(batch.task)?.0.output, &batch.targets) {
-                (Output::Vocabulary { .. }, Targets::Tokens(words)) => Some(tag::asked(rows, words)?.0),
-                _ => self.pooled_from(rows, batch.task)?,
-            };
-            let Some(asked) = asked else { return Ok(None) };
-            places.extend(asked);
-        }
-        Ok(some_of(tokens, places))
+            match (&self.layer(batch.task)?.0.output, &batch.targets) {
+                (Output::Vocabulary { .. }, Targets::Tokens(words)) => Ok(Some(tag::asked(rows, words)?.0)),
+                _ => self.pooled_from(rows, batch.task),
+            }
+        });
+        together(tokens, each)
     }
 
     /// The same of the logits that some tasks have of all rows of the one batch.
@@ -126,12 +123,8 @@ impl Outputs {
     /// # Errors
     /// When there is no such task.
     pub(crate) fn read_by_logits(&self, tokens: &Tokens, tasks: &[usize]) -> TensorResult<Option<Vec<u32>>> {
-        let mut places = vec![];
-        for task in tasks {
-            let Some(asked) = self.pooled_from(self.rows(tokens, 0, *task), *task)? else { return Ok(None) };
-            places.extend(asked);
-        }
-        Ok(some_of(tokens, places))
+        let each = tasks.iter().map(|&task| self.pooled_from(self.rows(tokens, 0, task), task));
+        together(tokens, each)
     }
 
     /// The first tokens of rows of which a task reads no more.
@@ -250,6 +243,16 @@ impl Outputs {
     pub fn outline(&self) -> &Outline {
         &self.outline
     }
+}
+
+/// The places that several read together; none where one of them reads all tokens.
+fn together(
+    tokens: &Tokens,
+    each: impl Iterator<Item = TensorResult<Option<Vec<u32>>>>,
+) -> TensorResult<Option<Vec<u32>>> {
+    let each = each.collect::<TensorResult<Vec<_>>>()?;
+    let each: Option<Vec<Vec<u32>>> = each.into_iter().collect();
+    Ok(each.and_then(|each| some_of(tokens, each.concat())))
 }
 
 /// Places in ascending order, if they are some of the tokens and not all.

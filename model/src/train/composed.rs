@@ -143,7 +143,7 @@ impl Composed {
         let tokens = predict::tokens(&self.setup.outline, active, &self.setup.encoder, &self.device)?;
         let gates = self.gates_lh.as_ref().map_or(Gates::Open, Gates::Shared);
         let read = self.outputs.read_by_losses(&tokens, active)?;
-        let read = read.as_deref().map_or(Read::All, Read::Of);
+        let read = Read::some(read.as_deref());
         let pass = Pass { attention: &*self.attention, gates, dropout, read };
         let hidden = self.encoder.forward(&self.setup.encoder, &tokens, &pass)?;
         let x_nd = hidden.last().ok_or_else(|| error::no_batch(step))?;

@@ -64,14 +64,18 @@ pub(crate) struct How<'a> {
     pub most: Option<usize>,
 }
 
+/// What a file of settings says; nothing where there is none.
+fn settings(path: &Path) -> anyhow::Result<Option<Value>> {
+    if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    let bytes = checkpoint::read_settings(path)?;
+    Ok(Some(serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?))
+}
+
 /// Whether a folder's encoder was fine-tuned with more than plain attention, without which its vectors would be those of another model.
 pub(super) fn is_own(folder: &Path) -> anyhow::Result<bool> {
-    let path = folder.join(checkpoint::OUTPUTS_FILE);
-    if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
-        return Ok(false);
-    }
-    let index: Value = serde_json::from_slice(&checkpoint::read_settings(&path)?)
-        .with_context(|| path.display().to_string())?;
+    let Some(index) = settings(&folder.join(checkpoint::OUTPUTS_FILE))? else { return Ok(false) };
     let of_outputs = |of: &str| index.get("outputs").and_then(|outputs| outputs.get(of));
     let found = [of_outputs("knowledge"), of_outputs("labels"), index.get("gates")];
     Ok(found.into_iter().flatten().any(|found| !found.is_null()))
@@ -82,15 +86,7 @@ pub(super) fn is_own(folder: &Path) -> anyhow::Result<bool> {
 /// # Errors
 /// When a file that would say so is damaged.
 pub(super) fn told(folder: &Path) -> anyhow::Result<Option<Pooling>> {
-    let read = |name: &str| -> anyhow::Result<Option<Value>> {
-        let path = folder.join(name);
-        if !path.is_file() {
-            return Ok(None);
-        }
-        let bytes = checkpoint::read_settings(&path)?;
-        Ok(Some(serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?))
-    };
-    if let Some(index) = read(checkpoint::OUTPUTS_FILE)? {
+    if let Some(index) = settings(&folder.join(checkpoint::OUTPUTS_FILE))? {
         // Outputs of single tokens pool nothing, so what stands there was trained by nobody.
         let of_tokens =
             |task: &Value| matches!(task["output"]["kind"].as_str(), Some("tag" | "span" | "vocabulary"));
@@ -100,7 +96,7 @@ pub(super) fn told(folder: &Path) -> anyhow::Result<Option<Pooling>> {
         }
         return Ok(serde_json::from_value(index["outputs"]["pooling"].clone()).ok());
     }
-    let Some(modes) = read(POOLING)? else { return Ok(None) };
+    let Some(modes) = settings(&folder.join(POOLING))? else { return Ok(None) };
     let named = modes_of(&modes);
     let known = |name: &str| match name {
         "cls" | "cls_token" => Some(Pooling::Cls),
@@ -122,7 +118,7 @@ pub(super) fn told(folder: &Path) -> anyhow::Result<Option<Pooling>> {
 /// Where sentence-transformers says how vectors are pooled.
 const POOLING: &str = "1_Pooling/config.json";
 
-/// The poolings that it names: under one key since version 5.4, each under a key of its own before.
+/// The poolings that it names: newer versions have one key for them, older ones a key for each.
 fn modes_of(modes: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     match &modes["pooling_mode"] {
@@ -253,8 +249,8 @@ impl Encoding {
                 let Plain { config, encoder, pool } = &**of;
                 let tokens = Tokens::new(&[("texts", &rows.rows)], config, &Device::Cpu)?;
                 let read = pool.reads(&tokens.spans);
-                let read = read.as_deref().map_or(Read::All, Read::Of);
-                let hidden = encoder.forward(config, &tokens, &Pass { read, ..Pass::PLAIN })?;
+                let pass = Pass { read: Read::some(read.as_deref()), ..Pass::PLAIN };
+                let hidden = encoder.forward(config, &tokens, &pass)?;
                 let Some(x_nd) = hidden.last() else { anyhow::bail!("the encoder has no layer") };
                 pool.forward(x_nd, &tokens.spans)?.to_vec2::<f32>()?
             }

@@ -19,10 +19,7 @@ pub(crate) trait Describe {
 
 /// Describes every field of `config` below `path`. Tables are walked into; so are lists that hold tables.
 pub(crate) fn config(to: &mut dyn Describe, path: &str, config: &impl Serialize) {
-    match serde_json::to_value(config) {
-        Ok(value) => walk(to, path, value),
-        Err(error) => to.unfit(path, error.to_string()),
-    }
+    config_but(to, path, config, &[]);
 }
 
 /// The same without some keys of `config`, which shape no artifact.

@@ -22,9 +22,9 @@ fn unknown(asked_by: &str, name: &str, known: &[String]) -> Error {
     };
     let known = match known {
         [] => "none".to_owned(),
-        [first @ .., _] if known.len() > SHOWN => {
-            let more = known.len() - SHOWN;
-            format!("{}, and {more} more that `engraft status` lists", first[..SHOWN].join(", "))
+        all if all.len() > SHOWN => {
+            let (first, more) = all.split_at(SHOWN);
+            format!("{}, and {} more that `engraft status` lists", first.join(", "), more.len())
         }
         all => all.join(", "),
     };
@@ -113,12 +113,9 @@ impl Graph {
         place.ok_or_else(|| unknown("asked for", name, &self.names()))
     }
 
-    /// The stages' own names, of those that are called by another too; what no stage is called stays as it is.
-    pub(crate) fn own_names(&self, asked: &[String]) -> Vec<String> {
-        let own = |name: &String| {
-            self.find(name).map_or(name.clone(), |place| self.stages[place].name().to_owned())
-        };
-        asked.iter().map(own).collect()
+    /// A stage's own name, of one that may be called by another; what no stage is called stays as it is.
+    pub(crate) fn own_name(&self, asked: &str) -> String {
+        self.find(asked).map_or(asked, |place| self.stages[place].name()).to_owned()
     }
 
     /// The places of the named stages and of everything they need, in order; of all stages if none is named.

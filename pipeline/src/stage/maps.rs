@@ -35,6 +35,7 @@ use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Stage};
+use crate::tag::has_names;
 
 /// The maps' part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -218,13 +219,7 @@ fn load(
         pmi: of(samples.needs_scores(), "pmi")?,
     };
     let tools = Tools::load(samples, vocabulary, case, &folders)?;
-    if let Some(dictionary) = tools.dictionary() {
-        anyhow::ensure!(
-            !dictionary.is_empty(),
-            "no name of the graph passes maps.entities.dictionary (dropped: {}): loosen the filters of these names",
-            dictionary.report().written.told()
-        );
-    }
+    tools.dictionary().map_or(Ok(()), |dictionary| has_names(dictionary, "maps.entities.dictionary"))?;
     Ok(tools)
 }
 

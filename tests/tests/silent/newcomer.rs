@@ -47,15 +47,7 @@ fn vectors_are_pooled_as_the_model_was_trained_or_as_sentence_transformers_would
     assert_eq!(told, mean);
     assert_ne!(told, cls);
     let into = folder.join("sentences");
-    let verb = [
-        "export",
-        model.to_str().unwrap(),
-        "--to",
-        "sentence-transformers",
-        "--into",
-        into.to_str().unwrap(),
-    ];
-    Engraft::plain(&verb, &out).ok();
+    Engraft::export(&model, "sentence-transformers", &into).ok();
     assert_eq!(vector(&into, &[]), mean);
     // Newer versions have one key, and poolings that engraft has not.
     put(&into, "1_Pooling/config.json", "{\"embedding_dimension\": 16, \"pooling_mode\": \"mean\"}");

@@ -111,8 +111,7 @@ fn masked_words_are_learned_by_maps_and_facts_asked_of_what_learned_them() {
 fn goes_along(out: &Path, folder: &Path) {
     let (model, into) = (out.join("finetune-base-texts-1/model"), folder.join("onnx"));
     assert_eq!(json(model.join("config.json"))["architectures"][0], "BertForMaskedLM");
-    let verb = ["export", model.to_str().unwrap(), "--to", "onnx", "--into", into.to_str().unwrap()];
-    let said = Engraft::plain(&verb, out).ok();
+    let said = Engraft::export(&model, "onnx", &into).ok();
     assert!(into.join("model.onnx").is_file() && !said.contains("stays here"), "{said}");
 }
 

@@ -64,7 +64,7 @@ fn gradients(trainer: &Trainer, batches: &[&Batch], read: Reads) -> (Vec<f32>, B
         predict::tokens(trainer.predictor().outline(), batches, &trainer.setup.encoder, &Device::Cpu);
     let tokens = tokens.unwrap();
     let places = of.outputs.read_by_losses(&tokens, batches).unwrap().filter(|_| read == Reads::Told);
-    let read = places.as_deref().map_or(Read::All, Read::Of);
+    let read = Read::some(places.as_deref());
     let pass = Pass { attention: &*of.attention, dropout: Some(key), read, ..Pass::PLAIN };
     let hidden = of.encoder.forward(&trainer.setup.encoder, &tokens, &pass).unwrap();
     let each = batches.iter().enumerate().map(|(at, batch)| {
