@@ -15,7 +15,7 @@ pub(crate) mod range;
 pub(crate) mod reference;
 pub(crate) mod resolved;
 pub(crate) mod schema;
-mod set;
+pub(crate) mod set;
 mod validate;
 
 use crate::{stage, toml_text};

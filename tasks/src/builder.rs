@@ -5,6 +5,7 @@
 //! encoding has cut the columns already and counted what it cut.
 
 pub mod entity;
+pub mod gathered;
 pub mod layout;
 pub mod masked_lm;
 pub mod passage;
@@ -65,6 +66,12 @@ struct Place {
 }
 
 impl Sample {
+    /// How many tokens are no padding.
+    #[must_use]
+    pub fn seen(&self) -> usize {
+        self.attention.iter().filter(|seen| **seen == 1).count()
+    }
+
     /// Fills the sample with the columns of a triple and returns where each of them stands.
     fn lay(&mut self, layout: &Layout, special: Special, columns: Columns<'_>) -> [Place; 3] {
         let columns = Slot::ALL.map(|slot| Column {

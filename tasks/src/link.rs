@@ -197,9 +197,19 @@ impl Stated {
     /// Learns what all triples of the graph say, held-out ones included.
     #[must_use]
     pub fn new(corpus: &Corpus<'_>, same: Same) -> Self {
-        let statements = Statements::new(corpus, same);
         let all: Vec<Triple> = corpus.triples.iter().chain(&corpus.held).copied().collect();
-        let known = Known::new(&statements, &all);
+        Self::of(corpus, &all, same)
+    }
+
+    /// Learns what the triples to learn from say, and nothing of those that are held out.
+    #[must_use]
+    pub fn shown(corpus: &Corpus<'_>, same: Same) -> Self {
+        Self::of(corpus, &corpus.triples, same)
+    }
+
+    fn of(corpus: &Corpus<'_>, triples: &[Triple], same: Same) -> Self {
+        let statements = Statements::new(corpus, same);
+        let known = Known::new(&statements, triples);
         Self { statements, known }
     }
 

@@ -79,7 +79,7 @@ fn init(name: &str) -> anyhow::Result<Exit> {
 }
 
 /// Presets of published experiments, which name data of their own.
-const EXPERIMENTS: [&str; 16] = [
+const EXPERIMENTS: [&str; 17] = [
     "kg-bert",
     "glue",
     "label-embedding-tables",
@@ -95,6 +95,7 @@ const EXPERIMENTS: [&str; 16] = [
     "kam-bert-tables",
     "mt-bert-sets",
     "sapbert",
+    "simkgc",
     "mt-clinical-sets",
 ];
 

@@ -92,6 +92,9 @@ fn together(config: &Config) -> anyhow::Result<()> {
     if let (Some(align), Some(link)) = (&config.align, &config.link) {
         link.of_aligned(align.pooling)?;
     }
+    if let (Some(align), Some(rank)) = (&config.align, &config.rank) {
+        rank.of_aligned(align.pooling)?;
+    }
     if let Some(rank) = &config.rank {
         if config.sources.is_some() {
             rank.of_split(&config.split)?;

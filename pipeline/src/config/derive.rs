@@ -107,7 +107,7 @@ fn spelt(whole: &mut Table) {
     }
 }
 
-/// Names are linked by vectors pooled as they were aligned.
+/// Names are linked, and triples ranked, by vectors pooled as they were aligned.
 fn pooled(whole: &mut Table) {
     let Some(Toml::Table(align)) = whole.get("align") else { return };
     let pooling = align.get("pooling").cloned().unwrap_or_else(|| "cls".into());
@@ -115,7 +115,12 @@ fn pooled(whole: &mut Table) {
         return;
     }
     if let Some(Toml::Table(link)) = whole.get_mut("link") {
-        link.entry("pooling").or_insert(pooling);
+        link.entry("pooling").or_insert(pooling.clone());
+    }
+    let Some(Toml::Table(rank)) = whole.get_mut("rank") else { return };
+    let says = |key: &str| rank.get(key).and_then(Toml::as_str);
+    if says("by") == Some("similarity") && matches!(says("from"), None | Some("align")) {
+        rank.entry("pooling").or_insert(pooling);
     }
 }
 

@@ -41,6 +41,7 @@ presets! {
     "kimera-outcomes": "kimera-outcomes",
     "kimera-glue": "kimera-glue",
     "sapbert": "sapbert",
+    "simkgc": "simkgc",
     "glue": "glue",
     "kam-bert": "kam-bert",
     "kam-bert-tables": "kam-bert-tables",

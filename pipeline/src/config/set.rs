@@ -10,7 +10,7 @@ const MOST_PARTS: usize = 32;
 const MOST_SHOWN: usize = 200;
 
 /// How messages name a `--set`: without a value that may be a signed URL or hold credentials, and not at any length.
-pub(super) fn shown(set: &str) -> String {
+pub(crate) fn shown(set: &str) -> String {
     let key = set.split('=').next().unwrap_or_default();
     let value = set.split_once('=').map_or("", |(_, value)| value).trim_start_matches([' ', '"', '\'']);
     let shown = if is_address(key) {
@@ -30,7 +30,7 @@ pub(super) fn shown(set: &str) -> String {
 ///
 /// # Errors
 /// When there is no key, it has too many parts, or the value is nested too deeply.
-pub(super) fn split(set: &str) -> Result<(Vec<&str>, toml::Value), String> {
+pub(crate) fn split(set: &str) -> Result<(Vec<&str>, toml::Value), String> {
     let (key, value) = set.split_once('=').ok_or("expected KEY=VALUE")?;
     let (key, value) = (key.trim(), value.trim());
     let among = key.split('.').count();

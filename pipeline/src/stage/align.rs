@@ -1,26 +1,27 @@
-//! Stage `align`: an encoder learns that names of one entity mean the same (SapBERT: Liu et al. 2021).
+//! Stage `align`: an encoder learns that names of one entity mean the same (SapBERT: Liu et al. 2021), or what stands where a triple has a blank (SimKGC: Wang et al. 2022).
 //!
-//! A sample is a pair of names of an entity. Within a batch each name is compared with all others: those of its entity are to be near, all others far, but for names that are its entity's
-//! as well. It goes on where it was interrupted.
+//! A sample is a pair of names of an entity, or a triple with a blank and a name. Within a batch each is compared with all others: what means the same is to be near, all else far, but for
+//! names that mean the same as well. It goes on where it was interrupted.
 
+mod answers;
 pub(crate) mod config;
 mod facts;
+mod learnt;
 mod names;
 mod shown;
 
-use base::whole::write_whole;
-use downstream::encode::{Cut, Frame};
+use downstream::encode::Cut;
 use downstream::tagging::Subwords;
 use downstream::token_classes::Classing;
 use kg::table::Graph;
 use model::attention::Chosen;
 use model::optim::adamw::Missing;
 use model::optim::schedule::Schedule;
-use model::output::{Outline, Output, OutputDropout, Task};
+use model::output::{Outline, OutputDropout, Task};
 use model::params::OUTPUTS;
 use model::train::{self, Setup, Trainer};
 use model::{Device, encoder::config::Config as Sizes};
-use tasks::shard::hub;
+use tasks::builder::Layout;
 use tasks::token::encode::Case;
 use tasks::token::folder;
 
@@ -30,7 +31,7 @@ use super::finetune::quirks::PairOrder;
 use super::location::Places;
 use super::metrics;
 use super::retrain::heads;
-use super::training::steps::{Sharing, Training, ended};
+use super::training::steps::{Batches, Sharing, Training, ended};
 use super::training::{METRICS, SHAPES_NOTHING};
 use super::{frozen, vocabulary};
 use crate::bundle::card::{self, Card, Kind, Said};
@@ -39,19 +40,12 @@ use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
 pub(crate) use config::Config;
-use config::Relations;
-use facts::Facts;
-use names::Names;
-use shown::{Learnt, Shown};
+use learnt::Learned;
 
 /// The name of the stage, and of the table.
 const NAME: &str = "align";
-/// The name of the output.
-const OUTPUT: &str = "names";
-/// The name of that of triples.
+/// The name of the output of triples beside names.
 const RELATIONS: &str = "relations";
-/// The keys of the relations, in the order of their vectors.
-const RELATIONS_FILE: &str = "relations.json";
 
 /// The stage.
 #[derive(Debug)]
@@ -69,6 +63,8 @@ pub(crate) struct From {
     pub base: Base,
     /// What names are encoded with, and whether a `vocab.txt` keeps case.
     pub vocabulary: (vocabulary::Source, Case),
+    /// How the columns of a triple become a row.
+    pub layout: Layout,
     /// What is computed on and in.
     pub compute: Compute,
     /// Sizes of the encoder, as far as they are known.
@@ -91,7 +87,8 @@ pub(crate) fn described<'c>(
         "[align] learns names of the entities of a graph, but the config has none: add [sources]"
     );
     let (vocabulary, sizes) = (words.clone(), super::sizes(config, places)?);
-    Ok(Some((align, From { base, vocabulary, compute: config.compute, sizes })))
+    let (layout, compute) = (config.shards.layout, config.compute);
+    Ok(Some((align, From { base, vocabulary, layout, compute, sizes })))
 }
 
 /// The stages that an alignment can be.
@@ -123,7 +120,7 @@ impl Aligning {
             from.compute.on_cpu("align.relations")?;
         }
         frozen::check("align.frozen", &config.frozen, from.sizes.as_ref(), &[])?;
-        if let Some(sizes) = &from.sizes {
+        if let (Some(sizes), None) = (&from.sizes, &config.answers) {
             encoder::room(NAME, config.max_tokens, sizes.max_position_embeddings)?;
         }
         let (name, mask) = match which {
@@ -136,18 +133,9 @@ impl Aligning {
         Ok(Self { name, config: config.clone(), from, mask })
     }
 
-    /// What the model's outputs are; `facts` are the triples that are learnt, if any are.
-    fn outline(&self, facts: Option<&Facts>) -> Outline {
-        let output = Output::Metric { loss: self.config.loss, margin: self.config.margin.within() };
-        let relations =
-            self.config.relations.zip(facts).map(|(Relations { weight, margin, .. }, facts)| Task {
-                name: RELATIONS.to_owned(),
-                output: Output::Translation { relations: facts.relations.len(), margin },
-                alpha: weight,
-            });
-        let names = Task { name: OUTPUT.to_owned(), output, alpha: 1.0 };
+    fn outline(&self, tasks: Vec<Task>) -> Outline {
         Outline {
-            tasks: std::iter::once(names).chain(relations).collect(),
+            tasks,
             pooling: self.config.pooling,
             // A vector has no layer whose input could be dropped.
             dropout: 0.0,
@@ -166,7 +154,9 @@ impl Aligning {
         let encoder = encoder::with_dropout(loaded.config, config.hidden_dropout, config.attention_dropout);
         let vocabulary = self.from.vocabulary.0.load(context, self.from.vocabulary.1)?;
         context.record("padded_rows", encoder::fits(vocabulary.size(), vocabulary.special(), &encoder)?);
-        encoder::room(NAME, config.max_tokens, encoder.max_position_embeddings)?;
+        if config.answers.is_none() {
+            encoder::room(NAME, config.max_tokens, encoder.max_position_embeddings)?;
+        }
         self.from.vocabulary.0.belongs(&vocabulary, &base)?;
         Ok(Setup {
             encoder,
@@ -200,15 +190,22 @@ impl Aligning {
         })
     }
 
-    fn train(&self, context: &Context, learnt: Learnt<'_>, frame: Frame) -> anyhow::Result<()> {
+    /// Trains on so many batches an epoch, which `shown` shows from a step on.
+    fn train<B: Batches>(
+        &self,
+        context: &Context,
+        tasks: Vec<Task>,
+        batches: usize,
+        shown: impl FnOnce(u64) -> B,
+    ) -> anyhow::Result<()> {
         let config = &self.config;
-        let micro_batches = config.epochs.saturating_mul(learnt.batches(config) as u64);
+        let micro_batches = config.epochs.saturating_mul(batches as u64);
         let all = micro_batches.div_ceil(config.accumulate);
         let planned = config.max_steps.unwrap_or(all).min(all);
         let device = self.from.compute.device(context)?;
         let training = Training {
             context,
-            setup: self.setup(context, self.outline(learnt.facts), planned)?,
+            setup: self.setup(context, self.outline(tasks), planned)?,
             device: &device,
             micro_batches,
             planned,
@@ -227,18 +224,18 @@ impl Aligning {
                 );
                 Ok(trainer)
             },
-            |_, step| Ok(Shown::new(learnt, config, frame, step)),
+            |_, step| Ok(shown(step)),
         )
     }
 
-    /// Puts what it takes to ask the model beside its weights.
-    fn complete(&self, context: &Context) -> anyhow::Result<()> {
+    /// Puts what it takes to ask the model beside its weights: `said` of what, over texts of so many tokens.
+    fn complete(&self, context: &Context, said: &Learned) -> anyhow::Result<()> {
         let folder = context.out().join(MODEL);
         let (source, case) = &self.from.vocabulary;
         let vocabulary = source.load(context, *case)?;
-        folder::add(&folder, &source.path(context)?, &vocabulary, Some(self.config.max_tokens))?;
+        folder::add(&folder, &source.path(context)?, &vocabulary, Some(said.max_tokens))?;
         let task = task_file::Task {
-            name: OUTPUT.to_owned(),
+            name: said.output.to_owned(),
             asked: Asked::Similarity,
             pairs: true,
             classes: vec![],
@@ -250,7 +247,7 @@ impl Aligning {
             format: task_file::FORMAT.to_owned(),
             version: task_file::VERSION,
             tasks: vec![task],
-            max_tokens: self.config.max_tokens,
+            max_tokens: said.max_tokens,
             cut: Cut::Longest,
             subwords: Subwords::default(),
             pairs: PairOrder::default(),
@@ -261,32 +258,24 @@ impl Aligning {
     }
 
     /// What the finished model says of itself.
-    fn card(&self, context: &Context, learnt: Learnt<'_>) -> anyhow::Result<()> {
-        let (out, Learnt { names, facts }) = (context.out(), learnt);
-        let counts = names.counts;
-        let beside = self.config.relations.zip(facts).map_or_else(String::new, |(relations, facts)| {
-            format!(", and beside each {} of {} triples", relations.batch, facts.counts.learnt)
-        });
+    fn card(&self, context: &Context, said: Learned) -> anyhow::Result<()> {
+        let out = context.out();
         let training = format!(
-            "## Training\n\nStage `{}`: {} steps over {} pairs of names of {} entities, batches of {}{beside}, seed {}, peak learning rate {}.\n\n{}",
+            "## Training\n\nStage `{}`: {} steps over {}, seed {}, peak learning rate {}.\n\n{}",
             self.name,
             ended(out)?.steps,
-            counts.pairs,
-            counts.entities - counts.with_one_name,
-            self.config.batch,
+            said.over,
             self.config.seed,
             self.config.learning_rate,
             card::table(&metrics::by_epoch(&out.join(METRICS))?)
         );
-        let of_triples = facts.map(|facts| hub::sources_of_triples(&facts.sources)).into_iter().collect();
         let licences = vec![card::LICENCES.to_owned()];
-        let says = "the cosine of two names' vectors";
-        let tasks = vec![Said { name: OUTPUT.to_owned(), says, classes: vec![] }];
+        let tasks = vec![Said { name: said.output.to_owned(), says: said.says, classes: vec![] }];
         let card = Card {
             stage: self.name.clone(),
             kind: Kind::Tasks { tasks, attention: None, class: None },
             sizes: model::checkpoint::sizes(&out.join(MODEL))?,
-            trained: [vec![training, hub::sources_of_names(&names.sources)], of_triples, licences].concat(),
+            trained: [vec![training], said.sources, licences].concat(),
             scores: vec![],
             began_with: Some(card::of_base(&self.from.base, context)?),
         };
@@ -309,6 +298,9 @@ impl Stage for Aligning {
         self.from.base.describe(to);
         self.from.vocabulary.0.describe_with(self.from.vocabulary.1, to);
         self.mask.iter().for_each(|mask| mask.describe(to));
+        if self.config.answers.is_some() {
+            describe::config(to, "shards.layout", &self.from.layout);
+        }
     }
 
     fn computes_on(&self) -> Option<String> {
@@ -317,7 +309,8 @@ impl Stage for Aligning {
 
     fn inputs(&self) -> Vec<Input> {
         let own = [Input::artifact("triples"), self.from.base.input()];
-        let split = self.config.relations.map(|_| Input::artifact("split"));
+        let is_of_triples = self.config.relations.is_some() || self.config.answers.is_some();
+        let split = is_of_triples.then(|| Input::artifact("split"));
         let mask = self.mask.iter().map(heads::Source::input);
         super::location::once(own.into_iter().chain(split).chain(mask).chain(self.from.vocabulary.0.inputs()))
     }
@@ -332,27 +325,13 @@ impl Stage for Aligning {
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let vocabulary = self.from.vocabulary.0.load(context, self.from.vocabulary.1)?;
-        let triples = context.artifact("triples")?;
-        let graph = Graph::read(triples)?;
-        let names = Names::new(&graph, triples, &self.config, &vocabulary)?;
-        context.record("names", serde_json::to_value(names.counts)?);
-        let facts = self.config.relations.map(|_| Facts::read(&graph, context.artifact("split")?, &names));
-        let facts = facts.transpose()?;
-        drop(graph);
-        if let Some(facts) = &facts {
-            context.record("relations", serde_json::to_value(facts.counts)?);
-        }
-        let learnt = Learnt { names: &names, facts: facts.as_ref() };
-        let frame = Frame { special: vocabulary.special(), most: self.config.max_tokens, cut: Cut::Longest };
-        self.train(context, learnt, frame)?;
-        self.complete(context)?;
-        if let Some(facts) = &facts {
-            let keys = serde_json::to_vec_pretty(&facts.relations)?;
-            write_whole(&context.out().join(RELATIONS_FILE), &keys)?;
-        }
-        self.card(context, learnt)?;
-        let out = context.out();
-        context.record("steps_without_hard_pairs", metrics::without_loss(&out.join(METRICS), OUTPUT)?);
-        super::retrain::record(context, out)
+        let graph = Graph::read(context.artifact("triples")?)?;
+        let said = match &self.config.answers {
+            Some(answers) => self.blanks(context, graph, &vocabulary, answers)?,
+            None => self.names(context, graph, &vocabulary)?,
+        };
+        self.complete(context, &said)?;
+        self.card(context, said)?;
+        super::retrain::record(context, context.out())
     }
 }

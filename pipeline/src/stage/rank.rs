@@ -168,8 +168,8 @@ impl Answered {
     }
 }
 
-/// Refuses names of which two and a relation's make a row that is longer than the encoder's positions.
-fn room(encoder: &Encoder, positions: usize) -> anyhow::Result<()> {
+/// Tokens of the longest row of a triple; refuses what is longer than the encoder's positions.
+pub(super) fn room(encoder: &Encoder, positions: usize) -> anyhow::Result<usize> {
     let (layout, family) = (encoder.layout, encoder.special.family);
     let (entities, relations) = (&encoder.entities.counts, &encoder.relations.counts);
     let longest = match layout.form {
@@ -178,9 +178,9 @@ fn room(encoder: &Encoder, positions: usize) -> anyhow::Result<()> {
     };
     anyhow::ensure!(
         longest <= positions,
-        "a row that is ranked may have {longest} tokens, and the encoder has {positions} positions: lower shards.layout.limits.node and edge"
+        "the row of a triple may have {longest} tokens, and the encoder has {positions} positions: lower shards.layout.limits.node and edge"
     );
-    Ok(())
+    Ok(longest)
 }
 
 /// Questions that differ in their answers alone.

@@ -276,7 +276,7 @@ pub(super) fn longest_packed(
 const NAMES: &str = "names of subjects and objects";
 
 /// Where the shown triples come from, and under which licence levels they and their names are.
-fn sources(graph: &Graph, corpus: &Corpus<'_>) -> Vec<Source> {
+pub(super) fn sources(graph: &Graph, corpus: &Corpus<'_>) -> Vec<Source> {
     let mut levels: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
     let level_of = |level: Option<u8>| level.map_or_else(|| "none".to_owned(), |level| level.to_string());
     for (&row, [subject, _, object]) in corpus.rows.iter().zip(&corpus.triples) {

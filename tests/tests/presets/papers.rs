@@ -145,6 +145,16 @@ fn kg_bert_ranks_what_its_folder_holds_out() {
     let scores = json(out.join("rank/rank.json"));
     assert_eq!((&scores["triples"], &scores["filtered"]["ranks"]), (&object!(8), &object!(16)), "{scores}");
     assert!(scores["relations"].as_object().unwrap().contains_key("isa"), "{scores}");
+    // The same by vectors.
+    let out = folder.path().join("vectors");
+    let run = Engraft::plain(&["run", "rank", "--preset", "simkgc"], &out).arg("--data").arg(&data);
+    run.set("align.max_steps=3").set("align.warmup_steps=1").ok();
+    let scores = json(out.join("rank/rank.json"));
+    assert_eq!(
+        (&scores["by"], &scores["filtered"]["ranks"]),
+        (&object!("similarity"), &object!(16)),
+        "{scores}"
+    );
 }
 
 /// Sentences with a drug, an illness and what they are to each other.

@@ -8,6 +8,8 @@ use model::output::PairLoss;
 use model::range::{DISTANCE, POSITIVE_WEIGHT, RATE};
 use model::train::heads::Mode;
 use serde::{Deserialize, Serialize};
+use tasks::negative::Same;
+use tasks::sample::Slot;
 use text::ner::filters::Types;
 
 use crate::config::range::{MANY, inside, number, whole};
@@ -16,7 +18,8 @@ use crate::stage::retrain::heads;
 use crate::stage::training::settings::Updates;
 use crate::stage::{LONGEST, encoder};
 
-/// Trains an encoder so that names of one entity have near vectors, and names of others do not (SapBERT: Liu et al. 2021).
+/// Trains an encoder so that names of one entity have near vectors, and names of others do not (SapBERT: Liu et al. 2021); or with `answers`, so that a triple with a
+/// blank is near the name of what stands there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
@@ -68,6 +71,12 @@ pub(crate) struct Config {
     /// as they have in CODER. On the CPU. Left out, names are learnt alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relations: Option<Relations>,
+    /// In place of names, what stands where a triple of the split's part `train` has a blank: a bi-encoder for link prediction, which `rank.by = "similarity"` asks, as SimKGC (Wang et al.
+    /// 2022). The row of the triple, by `shards.layout`, is to have a larger cosine with the name of what stands there than with the other names of the batch and that of the triple's
+    /// other end, but for names that may stand there as well. `batch` counts rows with a blank; `types`, `pairs_per_entity`, `loss`, `margin`, `relations` and `max_tokens` are of names alone.
+    /// SimKGC has an encoder each for rows and names, learns the temperature, takes a margin off each match and asks the other way round as well (`models.py`, `trainer.py`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Answers>,
     /// Steps between training states, from which an interrupted run resumes and which `--restart` removes. Shapes no artifact.
     ///
     /// Source: ours: minutes of work at most are lost.
@@ -144,6 +153,44 @@ impl Relations {
     }
 }
 
+/// How triples with a blank are learnt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Answers {
+    /// Where blanks are: in the place of `subject`, `relation`, `object`. A triple is shown once for each in an epoch.
+    ///
+    /// Source: SimKGC, `doc.py`: subjects, as objects of inverse relations, and objects.
+    pub slots: Vec<Slot>,
+    /// What cosines are multiplied by in the softmax over a batch's names, from 1e-12 to 1e6: the inverse of its temperature.
+    ///
+    /// Source: SimKGC, `config.py`: 20, a temperature of 0.05, which is where it begins to learn one.
+    pub scale: f64,
+    /// When a name may stand in a blank as well: a triple of the part `train` says the same with it, or its declared inverse does.
+    ///
+    /// Source: ours: as ranks have it.
+    pub same: Same,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self { slots: vec![Slot::Subject, Slot::Object], scale: 20.0, same: Same::Texts }
+    }
+}
+
+impl Answers {
+    fn ranges(&self) -> anyhow::Result<()> {
+        let mut different = self.slots.clone();
+        different.sort_unstable();
+        different.dedup();
+        anyhow::ensure!(
+            !different.is_empty() && different.len() == self.slots.len(),
+            "align.answers.slots is {:?}: name one or more of subject, relation and object, each once",
+            self.slots.iter().map(|slot| slot.name()).collect::<Vec<_>>()
+        );
+        number("align.answers.scale", self.scale, &POSITIVE_WEIGHT)
+    }
+}
+
 /// Which pairs of a batch are trained.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
@@ -188,6 +235,7 @@ impl Default for Config {
             loss: PairLoss::default(),
             margin: Margin::Within(0.2),
             relations: None,
+            answers: None,
             checkpoint_every: 200,
             accumulate: 1,
             learning_rate: 2e-5,
@@ -205,6 +253,26 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Refuses settings of names where none are learnt.
+    fn without_names(&self) -> anyhow::Result<()> {
+        let names = Self::default();
+        let given = [
+            ("types", self.types != names.types),
+            ("pairs_per_entity", self.pairs_per_entity != names.pairs_per_entity),
+            ("loss", self.loss != names.loss),
+            ("margin", self.margin != names.margin),
+            ("relations", self.relations.is_some()),
+            ("max_tokens", self.max_tokens != names.max_tokens),
+        ];
+        let given = given.into_iter().find(|(_, given)| *given);
+        anyhow::ensure!(
+            given.is_none(),
+            "align.{} is of names, and with [align.answers] triples are learnt in their place: leave one of the two out",
+            given.map_or("", |(key, _)| key)
+        );
+        Ok(())
+    }
+
     /// Refuses settings outside their ranges.
     ///
     /// # Errors
@@ -233,6 +301,9 @@ impl Config {
             "align.heads.mode is \"scratch\", and names are learnt by an encoder that has read: use none, hard, soft or forward"
         );
         self.relations.map_or(Ok(()), |relations| relations.ranges())?;
+        self.answers
+            .as_ref()
+            .map_or(Ok(()), |answers| answers.ranges().and_then(|()| self.without_names()))?;
         inside("align.loss", self.loss.check())?;
         number("align.margin", self.margin.within().unwrap_or(0.0), &DISTANCE)?;
         let updates = Updates {

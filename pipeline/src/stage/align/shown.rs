@@ -24,17 +24,43 @@ impl Learnt<'_> {
     }
 }
 
-/// The pairs in the order in which they are shown: each epoch a permutation of all, cut into batches whose sizes differ by one at most, for a last one of a few pairs would have next to
+/// So many items in the order in which they are shown: each epoch a permutation of all, cut into batches whose sizes differ by one at most, for a last one of a few would have next to
 /// nothing to tell them from.
-pub(super) struct Shown<'n> {
-    names: &'n Names,
-    frame: Frame,
+pub(super) struct Turns {
+    items: usize,
     /// Batches of an epoch.
     batches: usize,
     seed: RngKey,
+    /// The next batch.
     step: u64,
-    /// The order of an epoch.
     order: Order,
+}
+
+impl Turns {
+    /// Those of so many items in so many batches.
+    pub(super) fn new(items: usize, batches: usize, seed: u64, step: u64) -> Self {
+        Self { items, batches, seed: RngKey::new(seed).named("order"), step, order: Order::default() }
+    }
+
+    /// The epoch and the items of the next batch.
+    ///
+    /// # Errors
+    /// Never, where numbers have 64 bits.
+    pub(super) fn advance(&mut self) -> anyhow::Result<(u64, &[usize])> {
+        let of_epoch = self.batches as u64;
+        let (epoch, within) = (self.step / of_epoch, usize::try_from(self.step % of_epoch)?);
+        self.step += 1;
+        let order = self.order.of(epoch, self.items, self.seed);
+        let border = |batch: usize| order.len() * batch / self.batches;
+        Ok((epoch, &order[border(within)..border(within + 1)]))
+    }
+}
+
+/// Pairs of names, batch after batch.
+pub(super) struct Shown<'n> {
+    names: &'n Names,
+    frame: Frame,
+    turns: Turns,
     /// What is shown beside them.
     facts: Option<ShownFacts<'n>>,
 }
@@ -85,26 +111,24 @@ impl ShownFacts<'_> {
 impl<'n> Shown<'n> {
     /// They after so many batches.
     pub(super) fn new(learnt: Learnt<'n>, config: &Config, frame: Frame, step: u64) -> Self {
-        let seed = |of: &str| RngKey::new(config.seed).named(of);
         let facts = config.relations.zip(learnt.facts).map(|(relations, facts)| ShownFacts {
             facts,
             batch: relations.batch,
-            seed: seed(RELATIONS),
+            seed: RngKey::new(config.seed).named(RELATIONS),
             order: Order::default(),
         });
-        let (names, batches) = (learnt.names, learnt.batches(config));
-        Self { names, frame, batches, seed: seed("order"), step, order: Order::default(), facts }
+        let names = learnt.names;
+        let turns = Turns::new(names.pairs(), learnt.batches(config), config.seed, step);
+        Self { names, frame, turns, facts }
     }
 }
 
 impl Batches for Shown<'_> {
     fn advance(&mut self) -> anyhow::Result<(u64, Vec<Batch>)> {
-        let of_epoch = self.batches as u64;
-        let (epoch, within) = (self.step / of_epoch, usize::try_from(self.step % of_epoch)?);
-        let order = self.order.of(epoch, self.names.pairs(), self.seed);
+        let step = self.turns.step;
+        let (epoch, pairs) = self.turns.advance()?;
         let (mut rows, mut identities) = (Framed::new(self.frame)?, vec![]);
-        let border = |batch: usize| order.len() * batch / self.batches;
-        for &pair in &order[border(within)..border(within + 1)] {
+        for &pair in pairs {
             for (tokens, identity) in self.names.pair_of(pair) {
                 rows.single(tokens);
                 identities.push(identity);
@@ -113,9 +137,8 @@ impl Batches for Shown<'_> {
         let batch = Batch { task: 0, rows: rows.rows, targets: Targets::Identities(identities) };
         let mut batches = vec![batch];
         if let Some(facts) = &mut self.facts {
-            batches.push(facts.batch(self.step, self.names, self.frame)?);
+            batches.push(facts.batch(step, self.names, self.frame)?);
         }
-        self.step += 1;
         Ok((epoch, batches))
     }
 }

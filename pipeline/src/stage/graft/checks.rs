@@ -112,6 +112,10 @@ impl Config {
             "[align] is for the row `synonyms`, which graft.rows has not: add it, or leave [align] out"
         );
         anyhow::ensure!(
+            align.answers.is_none(),
+            "[align.answers] learns triples, and row `synonyms` synonyms: leave one of the two out"
+        );
+        anyhow::ensure!(
             align.heads.is_none() && align.from.is_none(),
             "[graft] says how row `synonyms` is masked and what it begins with: leave align.heads and align.from out"
         );

@@ -44,7 +44,7 @@ pub(crate) struct Config {
     ///
     /// Source: ours: because a model that reads names cannot tell entities of the same name apart; without such names and inverse relations `ids` gives the same ranks.
     pub same: Same,
-    /// How the tokens of a row become one vector with `by = "similarity"`: `cls`, `mean` or `max`; left out, the mean.
+    /// How the tokens of a row become one vector with `by = "similarity"`: `cls`, `mean` or `max`; left out, as `[align]` has it where that is asked, else the mean.
     ///
     /// Source: the mean, as all-MiniLM-L6-v2 was trained.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,6 +135,22 @@ impl Of {
 }
 
 impl Config {
+    /// Refuses vectors pooled otherwise than an aligned encoder has learnt.
+    ///
+    /// # Errors
+    /// Names both.
+    pub(crate) fn of_aligned(&self, pooling: Pooling) -> anyhow::Result<()> {
+        let is_aligned = self.by == By::Similarity && matches!(self.from, None | Some(From::Align));
+        let own = self.pooling.unwrap_or(Pooling::Mean);
+        anyhow::ensure!(
+            !is_aligned || own == pooling,
+            "rank.pooling is {:?}, and align.pooling {:?}: rank by what was learnt, or leave rank.pooling out",
+            own.name(),
+            pooling.name()
+        );
+        Ok(())
+    }
+
     /// Refuses a part that the split does not make, as far as its settings tell: an official one has what its source has.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use model::eval::cosine::{dot, unit};
 use model::predict::Predictor;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use tasks::builder::Sample;
+use tasks::builder::gathered::Gathered;
 use tasks::sample::{Slot, Triple};
 use tasks::shard::items::Encoder;
 
@@ -96,21 +97,15 @@ impl Asked<'_> {
         let (mut sample, mut done) = (Sample::default(), 0);
         while done < count {
             context.check()?;
-            let (mut rows, mut positions) = (Rows::default(), vec![]);
-            while done + rows.len() < count {
-                fill(self.encoder, done + rows.len(), &mut sample);
-                let seen: Vec<usize> =
-                    (0..sample.input_ids.len()).filter(|&at| sample.attention[at] == 1).collect();
-                if !rows.is_empty() && rows.ids.len() + seen.len() > TOKENS {
+            let mut gathered = Gathered::default();
+            while done + gathered.len() < count {
+                fill(self.encoder, done + gathered.len(), &mut sample);
+                if !gathered.is_empty() && gathered.tokens() + sample.seen() > TOKENS {
                     break;
                 }
-                rows.push(seen.iter().map(|&at| (sample.input_ids[at], sample.token_type_ids[at])));
-                for at in seen {
-                    positions.push(u32::try_from(at)?);
-                }
+                gathered.push(&sample);
             }
-            rows.set_positions(positions);
-            for said in ask(&self.predictor, &rows)? {
+            for said in ask(&self.predictor, &gathered.rows())? {
                 take(done, said);
                 done += 1;
             }
