@@ -7,6 +7,7 @@ mod clean;
 mod compare;
 mod depot;
 mod diff;
+mod each;
 mod ending;
 pub(crate) mod exit;
 mod explain;
@@ -52,7 +53,6 @@ use crate::engine::memo::Belief;
 use crate::engine::origin::Claim;
 use crate::engine::outcome::Outcome;
 use crate::engine::survey::State;
-use crate::engine::verify::Verify;
 use crate::engine::{Engine, Settings};
 use crate::stage::maps::Mapping;
 use crate::stage::remote::Remotes;
@@ -77,7 +77,8 @@ pub fn main() -> ExitCode {
             return Exit::Ok.into();
         }
     };
-    match command.check_local().and_then(|()| project::settle(&mut command)).and_then(|()| obey(&command)) {
+    match command.check_local().and_then(|()| project::settle(&mut command)).and_then(|()| obey(&mut command))
+    {
         Ok(exit) => exit.into(),
         Err(error) => {
             print::note(&format!("error: {}", failure::text(&error)));
@@ -86,7 +87,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn obey(command: &Command) -> anyhow::Result<Exit> {
+fn obey(command: &mut Command) -> anyhow::Result<Exit> {
     let format = if command.common.json { Format::Json } else { Format::Text };
     if let Some(said) = about::about(&command.subcommand).or_else(|| settings::settings(command)) {
         return said;
@@ -96,9 +97,20 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     if let Some(said) = aside(command, &cancel, format).or_else(|| ask(command, &cancel, format)) {
         return said;
     }
-    let remotes = Arc::new(Remotes::new(outside::options(&command.common, &cancel)));
+    match &command.subcommand {
+        Subcommand::Run { each, .. } if !each.is_empty() => {
+            let given = each.clone();
+            each::each(command, &given, format, |command| staged(command, &cancel, format))
+        }
+        _ => staged(command, &cancel, format),
+    }
+}
+
+/// What a subcommand comes to that an engine of a config's stages obeys.
+fn staged(command: &Command, cancel: &CancelToken, format: Format) -> anyhow::Result<Exit> {
+    let remotes = Arc::new(Remotes::new(outside::options(&command.common, cancel)));
     let engine = engine(command, &remotes, cancel.clone())?;
-    if let Some(followed) = ranks::follow(&engine, &cancel) {
+    if let Some(followed) = ranks::follow(&engine, cancel) {
         return followed;
     }
     if let Subcommand::Tag(asked) = &command.subcommand {
@@ -106,12 +118,12 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     }
     if let Some(goals) = looked_at(&command.subcommand) {
         engine.admitted()?;
-        if let Err(error) = outside::bring(&engine, &remotes, goals, &cancel) {
+        if let Err(error) = outside::bring(&engine, &remotes, goals, cancel) {
             return if cancel.is_cancelled() { Ok(Exit::Interrupted) } else { Err(error) };
         }
     }
     if let Subcommand::Tag(asked) = &command.subcommand {
-        return tag::with_graph(&engine, asked, &command.common, &cancel);
+        return tag::with_graph(&engine, asked, &command.common, cancel);
     }
     with(&engine, command, &remotes, format)
 }
@@ -126,7 +138,7 @@ fn aside(command: &Command, cancel: &CancelToken, format: Format) -> Option<anyh
             let wish = fetch::Wish { names, into, catalog, max_bytes: *max_bytes };
             fetch::fetch(wish, outside::options(&command.common, cancel), cancel, format)
         }
-        Subcommand::Verify { stages } => verify(&command.common, stages, format),
+        Subcommand::Verify { stages } => report::verify(&command.common, stages, format),
         _ => return None,
     })
 }
@@ -385,16 +397,4 @@ fn inspect(engine: &Engine, artifact: &str, format: Format) -> anyhow::Result<Ex
         .with_context(|| format!("{artifact} was never made here: make it with `engraft run {artifact}`"))?;
     print::result(format, || inspect::inspect(engine, stage, line, now_ms()), || vec![json!(line)])?;
     Ok(Exit::Ok)
-}
-
-/// Verifies what the ledger names. A config is not needed; one that is given must be that of the folder.
-fn verify(common: &Common, stages: &[String], format: Format) -> anyhow::Result<Exit> {
-    let layout = Layout::new(common.out());
-    if common.config.is_some() || common.preset.is_some() {
-        common.origin()?.admit(&layout.origin(), Claim::Respect)?;
-    }
-    let verify = Verify { layout: &layout, jobs: jobs(common), cancel: &CancelToken::NEVER };
-    let found = verify.verify(stages)?;
-    print::result(format, || report::verification(&found), || report::verification_json(&found))?;
-    Ok(if found.is_sound() { Exit::Ok } else { Exit::Found })
 }

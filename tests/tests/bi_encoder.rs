@@ -127,3 +127,73 @@ fn without_an_epoch_an_encoder_is_measured_as_it_is() {
     let text = refused(&["finetune.ranking.loss=binary"]);
     assert!(text.contains("a bi-encoder is trained by a softmax over the batch"), "{text}");
 }
+
+#[test]
+fn a_comparison_of_retrained_encoders_ranks_by_vectors() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let run = Engraft::graft(&["run", "results"], &out)
+        .set("graft.rows=[\"base\", \"hard\", \"forward\"]")
+        .set("graft.search={ tau = 0.0, rho = 0.3, keep_per_layer = 1 }")
+        .set("finetune.seeds=[1]")
+        .set("graft.mask_benchmark=\"capr\"")
+        .set("finetune.pooling=\"mean\"")
+        .set("finetune.ranking={ scorer = \"bi_encoder\", negatives = 1, negatives_from = \"candidates\" }");
+    run.ok();
+    let found = json(out.join("results/grafting.json"));
+    let rows: Vec<&str> =
+        found["cells"].as_array().unwrap().iter().map(|cell| cell["row"].as_str().unwrap()).collect();
+    assert_eq!(rows.iter().filter(|row| **row == "hard").count(), 4, "{rows:?}");
+    for row in ["base", "hard", "forward"] {
+        let scores = json(out.join(format!("finetune-{row}-capr-1/scores.json")));
+        assert_eq!(
+            (&scores["parameters"]["outputs"], &scores["test"]["samples"]),
+            (&object!(0), &object!(60)),
+            "{row}"
+        );
+    }
+    let mask = json(out.join("mask-hard/mask.json"));
+    let gates: Vec<f64> = mask["keep"].as_array().unwrap().iter().flat_map(numbers).collect();
+    assert!(gates.contains(&0.0) && gates.contains(&1.0), "{mask}");
+}
+
+#[test]
+fn each_value_is_run_in_a_folder_of_its_own_and_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let run = |each: &[&str]| {
+        let run = ran(folder.path(), &out, &["finetune.max_examples.train=16", "finetune.epochs=1"]);
+        each.iter().fold(run, |run, each| run.arg("--each").arg(each)).output()
+    };
+    let said = run(&["encoder.seed=[1, 2]", "finetune.learning_rate=[1e-3, 2e-3]"]);
+    assert_eq!(said.code(), Some(0), "{}", said.text());
+    let (one, two) = (out.join("1"), out.join("2"));
+    for (folder, seed, rate) in [(&one, 1, 1e-3), (&two, 2, 2e-3)] {
+        let ledger = json_lines(folder.join("ledger.jsonl"));
+        let of = |stage: &str, key: &str| {
+            let line = ledger.iter().rfind(|line| line["stage"] == stage).unwrap();
+            line["described"]["fields"][key].clone()
+        };
+        assert_eq!(of("encoder", "encoder.seed"), seed, "{folder:?}");
+        assert_eq!(of("finetune-base-capr-1", "finetune.learning_rate"), rate, "{folder:?}");
+    }
+    let rows = |text: &str| text.lines().filter(|line| line.starts_with("| capr ")).count();
+    assert_eq!(rows(&said.text()), 1, "{}", said.text());
+    let alone =
+        Engraft::plain(&["compare", &one.display().to_string(), &two.display().to_string()], &out).ok();
+    assert!(said.text().contains(alone.trim()), "{alone}\n{}", said.text());
+    for (each, expected) in [
+        (&["encoder.seed=[1]"][..], "with two values at least"),
+        (&["encoder.seed=[1, 2]", "finetune.batch=[4, 8, 16]"], "give each as many"),
+        (&["encoder.sed=[1, 2]"], "encoder.sed"),
+        (&["out=[\"a\", \"b\"]"], "use --out FOLDER"),
+    ] {
+        let refused = run(each);
+        assert!(
+            refused.code() == Some(2) && refused.text().contains(expected),
+            "{each:?}: {}",
+            refused.text()
+        );
+    }
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 2, "nothing else was made");
+}

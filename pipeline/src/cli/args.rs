@@ -63,6 +63,8 @@ Examples:
   engraft run --json > run.jsonl  events as JSON lines
   engraft run 2> log              progress as a line every 30 seconds (--progress)
   engraft run retrain --restart   discards the state of an interrupted training
+  engraft run scores --each 'encoder.path=[\"bert\", \"biobert\"]'
+                                  in out/bert and out/biobert, then their scores side by side
 
 A stage runs if its version, a setting, the contents of an input or its artifact has changed.
 What it replaces is kept (--keep): when settings and inputs are again as they were, the artifact is
@@ -88,6 +90,9 @@ Both leave everything consistent.")]
         /// Restarts interrupted trainings of these stages from scratch; their saved states are deleted
         #[arg(long)]
         restart: bool,
+        /// Runs once for each value, in a folder of the output folder that is called by it, and compares their scores in the end; repeatable, then the first values of all go together
+        #[arg(long, value_name = "KEY=[VALUE, ...]")]
+        each: Vec<String>,
         #[command(flatten)]
         keep: Keep,
         /// Time between two lines about a running stage, where standard error is no terminal (usually 30) or with --json (0.5); 0 for none

@@ -1,12 +1,30 @@
-//! What a run and `verify` did, as text and as JSON. Does nothing itself.
+//! What a run did, and what `verify` finds, as text and as JSON.
 
 use serde_json::{Value, json};
 
+use super::args::Common;
+use super::exit::Exit;
 use super::measure;
+use super::print::{self, Format};
 use crate::engine::context::WARNINGS;
+use crate::engine::layout::Layout;
 use crate::engine::ledger::{Ledger, Line};
+use crate::engine::origin::Claim;
 use crate::engine::outcome::{Outcome, Summary};
-use crate::engine::verify::{Damage, Lines, Verification, Verified};
+use crate::engine::verify::{Damage, Lines, Verification, Verified, Verify};
+use base::cancel::CancelToken;
+
+/// Verifies what the ledger names. A config is not needed; one that is given must be that of the folder.
+pub(super) fn verify(common: &Common, stages: &[String], format: Format) -> anyhow::Result<Exit> {
+    let layout = Layout::new(common.out());
+    if common.config.is_some() || common.preset.is_some() {
+        common.origin()?.admit(&layout.origin(), Claim::Respect)?;
+    }
+    let verify = Verify { layout: &layout, jobs: super::jobs(common), cancel: &CancelToken::NEVER };
+    let found = verify.verify(stages)?;
+    print::result(format, || verification(&found), || verification_json(&found))?;
+    Ok(if found.is_sound() { Exit::Ok } else { Exit::Found })
+}
 
 /// What was found in the ledger and in each artifact.
 pub(super) fn verification(found: &Verification) -> Vec<String> {
