@@ -78,8 +78,13 @@ fn described(
         stages.push(Box::new(world::World { config: *world }));
     }
     let places = location::Places { data, world: config.world.is_some(), remotes };
-    let (graph, vocabulary) =
-        (config.graph()?, vocabulary::Vocabulary::new(&config.vocabulary, config.encoder.as_ref(), &places)?);
+    let graph = config.graph()?;
+    if graph.is_none() && !spells(config)? {
+        stages.extend(on_corpus(config, None, &places)?);
+        stages.extend(benchmarks(config, &places)?);
+        return Ok(stages);
+    }
+    let vocabulary = vocabulary::Vocabulary::new(&config.vocabulary, config.encoder.as_ref(), &places)?;
     let words = (vocabulary.source(), config.vocabulary.case);
     anyhow::ensure!(
         graph.is_some() || !vocabulary.is_trained(),
@@ -100,7 +105,7 @@ fn described(
             None => None,
         },
     };
-    stages.extend(on_corpus(config, &words.0, words.1, &places)?);
+    stages.extend(on_corpus(config, Some(&words), &places)?);
     stages.extend(trained(config, words, shards.as_ref(), &places)?);
     Ok(stages)
 }
@@ -141,11 +146,7 @@ fn trained(
     shards: Option<&shards::Shards>,
     places: &location::Places<'_>,
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
-    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-    for benchmark in &config.benchmarks {
-        stages.push(Box::new(benchmark::Benchmark::new(benchmark, places)?));
-    }
-    parsed_is_read(config)?;
+    let mut stages = benchmarks(config, places)?;
     let Some(table) = begins(config)? else { return Ok(stages) };
     config.compute.check()?;
     let encoder = config.encoder.as_ref();
@@ -197,6 +198,23 @@ fn trained(
         stages.extend(around(config, finetuning, base, words, shards, places)?.alone(places)?);
     }
     lama::stages::are_made(config, &stages)?;
+    Ok(stages)
+}
+
+/// Whether anything but a graph is made of words as a vocabulary spells them: words are counted, and benchmarks read, without one.
+fn spells(config: &Config) -> anyhow::Result<bool> {
+    let is_named = config.vocabulary.from.is_some() || config.encoder.is_some();
+    let of_texts = config.shards_of_texts().is_some() || config.maps.is_some();
+    Ok(is_named || of_texts || begins(config)?.is_some())
+}
+
+/// The stages that read benchmarks.
+fn benchmarks(config: &Config, places: &location::Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    for benchmark in &config.benchmarks {
+        stages.push(Box::new(benchmark::Benchmark::new(benchmark, places)?));
+    }
+    parsed_is_read(config)?;
     Ok(stages)
 }
 
@@ -306,11 +324,10 @@ fn can_be_masked(config: &Config, graft: &graft::Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The stages on a corpus.
+/// The stages on a corpus; without `words` the config has nothing that is made of them.
 fn on_corpus(
     config: &Config,
-    vocabulary: &vocabulary::Source,
-    case: Case,
+    words: Option<&(vocabulary::Source, Case)>,
     places: &location::Places<'_>,
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
     let corpus = config.corpus.as_ref().map(|corpus| corpus::Corpus::new(corpus, places)).transpose()?;
@@ -344,8 +361,8 @@ fn on_corpus(
         anyhow::ensure!(config.counts.is_some(), "[pmi] scores the counts of [counts]: add that table");
         stages.push(Box::new(pmi::Scoring::new(pmi)?));
     }
-    if config.maps.is_some()
-        && let Some(maps) = mapping(config, texts("maps")?, (vocabulary.clone(), case))?
+    if let (Some(_), Some(words)) = (&config.maps, words)
+        && let Some(maps) = mapping(config, texts("maps")?, words.clone())?
     {
         stages.extend(match cut.in_place_of(maps::NAME) {
             Some(uncut) => vec![uncut],

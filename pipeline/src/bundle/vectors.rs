@@ -5,6 +5,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use anyhow::Context as _;
+use base::setting::InvalidSetting;
 use downstream::encode::{Cut, Cuts, Frame, Framed};
 use model::Device;
 use model::checkpoint;
@@ -232,7 +233,8 @@ impl Encoding {
 
     fn framed(&self) -> anyhow::Result<Framed> {
         let special = self.vocabulary.special();
-        Ok(Framed::new(Frame { special, most: self.most, cut: Cut::Longest })?)
+        let framed = Framed::new(Frame { special, most: self.most, cut: Cut::Longest });
+        Ok(framed.map_err(|error| InvalidSetting { setting: "--max-tokens".into(), ..error })?)
     }
 
     fn flush(

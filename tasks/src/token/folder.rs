@@ -86,6 +86,15 @@ pub fn read(path: &Path, said: Option<&Said>, case: Option<Case>) -> Result<Voca
         said.check(vocabulary.rule())?;
     }
     of_case(path, &vocabulary, case)?;
+    in_reach(path, &vocabulary)?;
+    Ok(vocabulary)
+}
+
+/// Refuses a vocabulary of which texts cannot have many entries, since these have capitals and texts are lower-cased.
+///
+/// # Errors
+/// Says how many, and what to set.
+pub fn in_reach(path: &Path, vocabulary: &Vocabulary) -> Result<(), Error> {
     let lost = vocabulary.out_of_reach();
     if lost > OUT_OF_REACH {
         let problem = format!(
@@ -97,7 +106,7 @@ pub fn read(path: &Path, said: Option<&Said>, case: Option<Case>) -> Result<Voca
         );
         return Err(Error::at(path, problem, remedy));
     }
-    Ok(vocabulary)
+    Ok(())
 }
 
 /// Refuses a `tokenizer.json` whose own rule is of another case than the config's, which counts and maps go by.

@@ -46,6 +46,7 @@ fn vectors_are_pooled_as_the_model_was_trained_or_as_sentence_transformers_would
         [&[][..], &["--pooling", "mean"], &["--pooling", "cls"]].map(|pooling| vector(&model, pooling));
     assert_eq!(told, mean);
     assert_ne!(told, cls);
+    assert!(vector(&model, &["--max-tokens", "3"]).contains("--max-tokens is 3, expected at least 5"));
     let into = folder.join("sentences");
     Engraft::export(&model, "sentence-transformers", &into).ok();
     assert_eq!(vector(&into, &[]), mean);
@@ -123,4 +124,40 @@ fn a_map_with_nothing_in_it_is_told_or_refused() {
     let none = run("maps.entities.dictionary.types.only=[\"Nothing\"]");
     assert_ne!(none.code(), Some(0), "{}", none.text());
     assert!(none.text().contains("no name of the graph passes maps.entities.dictionary"), "{}", none.text());
+}
+
+#[test]
+fn words_are_counted_without_a_vocabulary_and_one_of_the_wrong_case_is_refused_by_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    put(folder, "texts.txt", "Fever is a symptom of influenza. Cough is a symptom.\n\nFever and cough.\n");
+    put(
+        folder,
+        "c.toml",
+        "version = 5\n[corpus]\ntexts = [{ name = \"own\", paths = [\"texts.txt\"], format.text = \"paragraph\" }]\n[counts]\n[pmi]\n",
+    );
+    let out = folder.join("out");
+    Engraft::own(&["run"], &folder.join("c.toml"), &out).ok();
+    let words = Engraft::plain(&["query", "select word, occurrences from words where word = 'symptom'"], &out).ok();
+    assert!(words.contains("symptom"), "{words}");
+    // Maps are made of words as a vocabulary spells them.
+    let run = Engraft::own(&["plan"], &folder.join("c.toml"), &out).set("maps={}").output();
+    assert!(run.code() == Some(2) && run.text().contains("name a vocab.txt"), "{}", run.text());
+    // BioBERT's release has no tokenizer_config.json: its entries alone say that it keeps case.
+    let cased: String = ["Fever", "Cough", "Flu", "##Ing"].iter().map(|word| format!("{word}\n")).collect();
+    put(folder, "vocab.txt", &format!("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n{cased}"));
+    let plan = |more: &str| {
+        let run = Engraft::own(&["plan"], &folder.join("c.toml"), &folder.join("other"));
+        run.set("maps={ entities = \"none\" }").set("vocabulary.file=\"vocab.txt\"").set(more).output()
+    };
+    let refused = plan("counts={}");
+    assert!(
+        refused.code() == Some(2) && refused.text().contains("set vocabulary.case = \"cased\""),
+        "{}",
+        refused.text()
+    );
+    for fine in ["vocabulary.contradiction=\"config_decides\"", "vocabulary.case=\"cased\""] {
+        let said = plan(fine);
+        assert!(!said.text().contains("capitals"), "{}", said.text());
+    }
 }

@@ -43,6 +43,9 @@ impl Source {
             })?,
         };
         let beside = beside(&place, said.as_ref())?;
+        if config.contradiction == Contradiction::Refuse {
+            spelt(&place, config.case)?;
+        }
         let source = Self::File { place, said, beside, contradiction: config.contradiction };
         if let Self::File { said: Some(Place::Outside { path, .. }), .. } = &source {
             early(path, config.case)?;
@@ -200,6 +203,17 @@ fn beside(place: &Place, said: Option<&Place>) -> anyhow::Result<Vec<Place>> {
     })?;
     let settings = if said.is_some() { None } else { place.beside(of_model::CONFIG)? };
     Ok(std::iter::once(merges).chain(settings).collect())
+}
+
+/// Refuses a case that the entries of a `vocab.txt` on this machine contradict: before anything is made. What else is wrong with it is told where it is read.
+fn spelt(place: &Place, case: Case) -> anyhow::Result<()> {
+    let Place::Outside { path, .. } = place else { return Ok(()) };
+    if place.ends_in(".txt")
+        && let Ok(vocabulary) = encode::Vocabulary::load(path, case)
+    {
+        of_model::in_reach(path, &vocabulary)?;
+    }
+    Ok(())
 }
 
 /// Refuses a case that the file of a model contradicts.
