@@ -43,10 +43,8 @@ use serde_json::json;
 
 use crate::bundle::known::Around;
 use crate::bundle::vectors::How;
-use crate::config::Config;
 use crate::engine::failure;
 use crate::engine::fault::Faults;
-use crate::engine::kept::Bounds;
 use crate::engine::layout::Layout;
 use crate::engine::ledger::Ledger;
 use crate::engine::memo::Belief;
@@ -57,7 +55,6 @@ use crate::engine::{Engine, Settings};
 use crate::stage::maps::Mapping;
 use crate::stage::remote::Remotes;
 use args::{Command, Common, Subcommand};
-use clean::Keep;
 use exit::Exit;
 use print::Format;
 use watch::Detail;
@@ -98,9 +95,14 @@ fn obey(command: &mut Command) -> anyhow::Result<Exit> {
         return said;
     }
     match &command.subcommand {
-        Subcommand::Run { each, .. } if !each.is_empty() => {
-            let given = each.clone();
-            each::each(command, &given, format, |command| staged(command, &cancel, format))
+        Subcommand::Run { stages, each, .. } if !each.is_empty() => {
+            let (given, goals) = (each.clone(), stages.clone());
+            let check = |command: &Command| {
+                let remotes = Arc::new(Remotes::new(outside::options(&command.common, &cancel)));
+                each::is_compared(&engine(command, &remotes, cancel.clone())?, &goals)
+            };
+            let doing = each::Doing { check, run: |command: &Command| staged(command, &cancel, format) };
+            each::each(command, &given, format, &doing)
         }
         _ => staged(command, &cancel, format),
     }
@@ -279,24 +281,11 @@ fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: CancelToken) -> any
         belief: if check { Belief::Reading } else { Belief::Stamps },
         origin: Some(common.origin()?),
         claim: if replace { Claim::Replace } else { Claim::Respect },
-        keep: bounds(&command.subcommand, &config),
+        keep: clean::bounds(&command.subcommand, &config),
         launch: ranks::launch(&command.subcommand)?,
         elsewhere: Some(Arc::clone(remotes) as _),
     };
     Ok(Engine::new(stages, settings)?)
-}
-
-/// How much is kept: what the command line says goes before what the config says.
-fn bounds(subcommand: &Subcommand, config: &Config) -> Bounds {
-    let given = match subcommand {
-        Subcommand::Run { keep, .. } | Subcommand::Gc { keep, .. } => *keep,
-        _ => Keep { artifacts: None, bytes: None },
-    };
-    let otherwise = Bounds::default();
-    Bounds {
-        artifacts: given.artifacts.or(config.keep).unwrap_or(otherwise.artifacts),
-        bytes: given.bytes.or(config.keep_bytes).unwrap_or(otherwise.bytes),
-    }
 }
 
 /// One is always right where the system does not say how many cores there are: results do not depend on it.

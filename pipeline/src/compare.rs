@@ -14,6 +14,9 @@ use crate::stage::finetune::quirks::ChosenOn;
 use crate::stage::scores::{LEVEL, Line};
 use ::report::FEWEST_SEEDS;
 
+/// The stage whose scores are compared.
+pub(crate) const COMPARED: &str = "scores";
+
 /// What a folder's scores are more than the first folder's, over the seeds that both have.
 #[derive(Debug, Serialize)]
 struct More {
@@ -56,7 +59,7 @@ impl Folder {
             "{name}: there is no such folder; expected an output folder of engraft"
         );
         let ledger = Ledger::read(&Layout::new(out).ledger())?;
-        let made = ledger.last("scores").and_then(|line| line.facts.get("scores")).cloned();
+        let made = ledger.last(COMPARED).and_then(|line| line.facts.get("scores")).cloned();
         let made = made.with_context(|| {
             format!("{name}: stage scores was never made there: make it with `engraft run scores --out {name}` and that folder's config (one with [graft] has `results` in its place, which are not compared)")
         })?;

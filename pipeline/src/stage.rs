@@ -31,6 +31,7 @@ pub(crate) mod matrix;
 pub(crate) mod memory;
 pub(crate) mod mentions;
 mod metrics;
+mod needs;
 pub(crate) mod pmi;
 pub(crate) mod rank;
 pub(crate) mod remote;
@@ -79,7 +80,7 @@ fn described(
     }
     let places = location::Places { data, world: config.world.is_some(), remotes };
     let graph = config.graph()?;
-    if graph.is_none() && !spells(config)? {
+    if graph.is_none() && !needs::spells(config)? {
         stages.extend(on_corpus(config, None, &places)?);
         stages.extend(benchmarks(config, &places)?);
         return Ok(stages);
@@ -147,7 +148,7 @@ fn trained(
     places: &location::Places<'_>,
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
     let mut stages = benchmarks(config, places)?;
-    let Some(table) = begins(config)? else { return Ok(stages) };
+    let Some(table) = needs::begins(config)? else { return Ok(stages) };
     config.compute.check()?;
     let encoder = config.encoder.as_ref();
     let encoder =
@@ -201,33 +202,14 @@ fn trained(
     Ok(stages)
 }
 
-/// Whether anything but a graph is made of words as a vocabulary spells them: words are counted, and benchmarks read, without one.
-fn spells(config: &Config) -> anyhow::Result<bool> {
-    let is_named = config.vocabulary.from.is_some() || config.encoder.is_some();
-    let of_texts = config.shards_of_texts().is_some() || config.maps.is_some();
-    Ok(is_named || of_texts || begins(config)?.is_some())
-}
-
 /// The stages that read benchmarks.
 fn benchmarks(config: &Config, places: &location::Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     for benchmark in &config.benchmarks {
         stages.push(Box::new(benchmark::Benchmark::new(benchmark, places)?));
     }
-    parsed_is_read(config)?;
+    needs::parsed_is_read(config)?;
     Ok(stages)
-}
-
-/// Refuses parser output of a benchmark that nothing attends by.
-fn parsed_is_read(config: &Config) -> anyhow::Result<()> {
-    let parsed = config.benchmarks.iter().find(|of| of.parsed.is_some());
-    if let Some(of) = parsed.filter(|_| config.attentions.iter().all(|attention| !attention.has_maps())) {
-        anyhow::bail!(
-            "benchmarks.{}.parsed is read by nothing: no table of [[attentions]] goes by maps; add one with `knowledge`, or leave it out",
-            of.name
-        );
-    }
-    Ok(())
 }
 
 /// The stages of a comparison of encoders.
@@ -241,7 +223,7 @@ fn grafted(
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
     let finetuning =
         config.finetune.as_ref().context("[graft] fine-tunes by the table [finetune]: add it")?;
-    can_be_masked(config, graft)?;
+    needs::can_be_masked(config, graft)?;
     let aligning = align::described(config, base.clone(), &words, places)?;
     let around = around(config, finetuning, base, words, None, places)?;
     graft.stages(&graft::Around { retraining, aligning, own_masks: &graft.own_masks, ..around }, places)
@@ -288,40 +270,6 @@ fn sizes(
     places: &location::Places<'_>,
 ) -> anyhow::Result<Option<model::encoder::config::Config>> {
     config.encoder.as_ref().map_or(Ok(None), |encoder| encoder.sizes(places))
-}
-
-/// The first table that begins with an encoder, if there is any.
-fn begins(config: &Config) -> anyhow::Result<Option<&'static str>> {
-    anyhow::ensure!(
-        (config.recipes.is_empty() && config.attentions.is_empty()) || config.finetune.is_some(),
-        "[[recipes]] and [[attentions]] take seeds and what no recipe chooses from [finetune]: add that table"
-    );
-    let tables = [
-        ("pretrain", config.pretrain.is_some()),
-        ("retrain", config.retrain.is_some()),
-        ("align", config.align.is_some()),
-        ("graft", config.graft.is_some()),
-        ("finetune", config.finetune.is_some()),
-        ("lama", config.lama.is_some()),
-        ("rank", config.rank.is_some()),
-        ("link", config.link.is_some()),
-    ];
-    Ok(tables.into_iter().find_map(|(table, there)| there.then_some(table)))
-}
-
-/// Whether the benchmark that masks are searched on has a part for it.
-fn can_be_masked(config: &Config, graft: &graft::Config) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        !graft.mask_benchmark.is_empty(),
-        "graft.mask_benchmark is left out, and no benchmark has a part `mask_search`: give one a share for it"
-    );
-    let on = config.benchmarks.iter().find(|benchmark| benchmark.name == graft.mask_benchmark);
-    anyhow::ensure!(
-        on.is_none_or(benchmark::Config::has_mask_search),
-        "graft.mask_benchmark is {:?}, whose mask_search is 0: give it a share",
-        graft.mask_benchmark
-    );
-    Ok(())
 }
 
 /// The stages on a corpus; without `words` the config has nothing that is made of them.

@@ -408,7 +408,7 @@ fn a_kill_costs_no_byte_of_answers_and_what_names_alone_have_is_refused() {
         ("align.pairs_per_entity=3", "pairs_per_entity"),
         ("align.types={ only = [\"T047\"] }", "types"),
     ] {
-        refused(set, &format!("align.{key} is of names, and with [align.answers] triples are learnt"));
+        refused(set, &format!("align.{key} applies to names, and with [align.answers] triples are learnt"));
     }
     refused(
         "align.answers.slots=[]",

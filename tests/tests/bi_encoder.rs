@@ -167,7 +167,7 @@ fn each_value_is_run_in_a_folder_of_its_own_and_compared() {
     };
     let said = run(&["encoder.seed=[1, 2]", "finetune.learning_rate=[1e-3, 2e-3]"]);
     assert_eq!(said.code(), Some(0), "{}", said.text());
-    let (one, two) = (out.join("1"), out.join("2"));
+    let [one, two] = ["1", "2"].map(|name| folder.path().join(format!("out-{name}")));
     for (folder, seed, rate) in [(&one, 1, 1e-3), (&two, 2, 2e-3)] {
         let ledger = json_lines(folder.join("ledger.jsonl"));
         let of = |stage: &str, key: &str| {
@@ -195,5 +195,22 @@ fn each_value_is_run_in_a_folder_of_its_own_and_compared() {
             refused.text()
         );
     }
-    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 2, "nothing else was made");
+    // Nothing is run where a later value is refused.
+    let refused = run(&["finetune.ranking.scorer=[\"bi_encoder\", \"nobody\"]"]);
+    assert!(refused.code() == Some(2) && refused.text().contains("nobody"), "{}", refused.text());
+    let made =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+    assert_eq!(made.len(), 3, "nothing else was made: {made:?}");
+    // As JSON each run is announced; without stage `scores` nothing is compared.
+    let lines = |stage: &str| {
+        let run = Engraft::plain(&["run", stage, "--json"], &out)
+            .arg("--config")
+            .arg(folder.path().join("bi.toml"));
+        let said = run.arg("--each").arg("encoder.seed=[1, 2]").ok();
+        said.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>()
+    };
+    let said = lines("encoder");
+    let each: Vec<&Value> = said.iter().filter(|line| line["event"] == "each").collect();
+    assert_eq!((each.len(), &each[1]["set"]), (2, &object!(["encoder.seed=2"])));
+    assert!(said.iter().all(|line| line["event"].is_string()), "{said:?}");
 }

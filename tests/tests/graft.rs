@@ -312,6 +312,10 @@ fn tables_that_contradict_each_other_are_refused_before_anything_runs() {
     let lora = "graft.rows=[\"base\", \"lora\"]";
     for (sets, why) in [
         (&["graft.lora={ rank = 2 }"][..], "graft.lora is for row `lora`, which graft.rows has not"),
+        (
+            &["graft.rows=[\"base\", \"synonyms\"]", "align={ answers = {} }"],
+            "leave [align.answers] or the row out",
+        ),
         (&[lora, "retrain.frozen=[\"embeddings.\"]"], "retrain.frozen says what of it is trained"),
         (&[lora, "retrain.lora={}"], "leave [retrain.lora] out, and say in [graft.lora] how"),
         (&[lora, "graft.lora={ rank = 5000 }"], "graft.lora.rank is 5000, expected from 1 to "),

@@ -64,7 +64,7 @@ Examples:
   engraft run 2> log              progress as a line every 30 seconds (--progress)
   engraft run retrain --restart   discards the state of an interrupted training
   engraft run scores --each 'encoder.path=[\"bert\", \"biobert\"]'
-                                  in out/bert and out/biobert, then their scores side by side
+                                  in out-bert and out-biobert, then their scores side by side
 
 A stage runs if its version, a setting, the contents of an input or its artifact has changed.
 What it replaces is kept (--keep): when settings and inputs are again as they were, the artifact is
@@ -90,7 +90,7 @@ Both leave everything consistent.")]
         /// Restarts interrupted trainings of these stages from scratch; their saved states are deleted
         #[arg(long)]
         restart: bool,
-        /// Runs once for each value, in a folder of the output folder that is called by it, and compares their scores in the end; repeatable, then the first values of all go together
+        /// Runs once with each value, in a folder beside --out named after it, then compares the scores of stage `scores`; repeatable: values are paired in order
         #[arg(long, value_name = "KEY=[VALUE, ...]")]
         each: Vec<String>,
         #[command(flatten)]

@@ -10,8 +10,10 @@ use super::args::Subcommand;
 use super::exit::Exit;
 use super::measure;
 use super::print::{self, Format};
+use crate::config::Config;
 use crate::engine::Engine;
 use crate::engine::clean::{Cleaned, Cleaning, Part, Scope, What};
+use crate::engine::kept::Bounds;
 use crate::overview;
 
 /// The examples of `clean`.
@@ -155,6 +157,19 @@ fn value(found: &Cleaned, consent: Consent) -> Value {
         "removed": names(&found.paths()), "bytes": found.bytes(), "left": names(&left),
         "dry_run": consent == Consent::Never,
     })
+}
+
+/// How much is kept: what the command line says goes before what the config says.
+pub(super) fn bounds(subcommand: &Subcommand, config: &Config) -> Bounds {
+    let given = match subcommand {
+        Subcommand::Run { keep, .. } | Subcommand::Gc { keep, .. } => *keep,
+        _ => Keep { artifacts: None, bytes: None },
+    };
+    let otherwise = Bounds::default();
+    Bounds {
+        artifacts: given.artifacts.or(config.keep).unwrap_or(otherwise.artifacts),
+        bytes: given.bytes.or(config.keep_bytes).unwrap_or(otherwise.bytes),
+    }
 }
 
 #[cfg(test)]

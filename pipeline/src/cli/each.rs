@@ -1,123 +1,183 @@
-//! One config run once for each of several values of a setting, each into a folder of its own, and their scores side by side.
+//! One config run once for each of several values of a setting, each into a folder of its own, and the scores of all side by side.
 
 use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde_json::json;
+use store::location::is_address;
 
 use super::args::{Command, Common};
 use super::compare;
 use super::exit::Exit;
 use super::print::{self, Format};
+use crate::compare::COMPARED;
 use crate::config::set;
-use crate::engine::layout::Layout;
-use crate::engine::ledger::Ledger;
-
-/// The stage whose scores are compared.
-const COMPARED: &str = "scores";
+use crate::engine::Engine;
 
 /// One of the runs.
 #[derive(Debug, PartialEq, Eq)]
 struct Turn {
-    /// What its folder is called.
+    /// What its folder's name ends in.
     name: String,
     /// Its settings, as `--set` takes them.
     set: Vec<String>,
 }
 
-/// Calls `run` for each of the values in turn, then compares what came of them. What an interruption leaves is brought to an end by the same command, as any run.
+/// What is done of each run.
+pub(super) struct Doing<Check, Run> {
+    /// Refuses what cannot be run, and says whether scores come of it.
+    pub check: Check,
+    /// Runs it.
+    pub run: Run,
+}
+
+/// Runs with each of the values in turn, in a folder beside `--out` that is named after it, then compares the scores. All runs are checked before the first one begins; one that was
+/// interrupted is resumed by the same command.
 ///
 /// # Errors
-/// When the values cannot be told apart, a setting is invalid, or a run is refused.
+/// When values cannot be told apart, a setting is invalid, or a run is refused.
 pub(super) fn each(
     command: &mut Command,
     given: &[String],
     format: Format,
-    run: impl Fn(&Command) -> anyhow::Result<Exit>,
+    doing: &Doing<impl Fn(&Command) -> anyhow::Result<bool>, impl Fn(&Command) -> anyhow::Result<Exit>>,
 ) -> anyhow::Result<Exit> {
-    let turns = turns(given)?;
+    let turns = turns(given, &command.common.set)?;
     let (out, own) = (command.common.out().to_owned(), command.common.set.len());
-    let mut folders: Vec<PathBuf> = vec![];
-    // All of them are read before the first is run.
+    let mut is_compared = true;
     for turn in &turns {
-        turn.onto(&mut command.common, &out, own);
-        command.common.load()?;
+        turn.onto(&mut command.common, &out, own)?;
+        is_compared &= (doing.check)(command).with_context(|| turn.shown())?;
     }
-    let mut whole = Exit::Ok;
+    let (mut folders, mut whole): (Vec<PathBuf>, _) = (vec![], Exit::Ok);
     for turn in &turns {
-        turn.onto(&mut command.common, &out, own);
+        turn.onto(&mut command.common, &out, own)?;
         let folder = command.common.out().to_owned();
-        print::note(&format!("{}: --set {}", folder.display(), turn.set.join(" --set ")));
-        match run(command)? {
+        match format {
+            Format::Text => print::note(&format!("{}: {}", folder.display(), turn.shown())),
+            Format::Json => {
+                let set: Vec<String> = turn.set.iter().map(|set| set::shown(set)).collect();
+                print::line(&json!({"event": "each", "out": folder, "set": set}).to_string())?;
+            }
+        }
+        match (doing.run)(command)? {
             Exit::Ok => {}
             Exit::Failed => whole = Exit::Failed,
             stopped => return Ok(stopped),
         }
         folders.push(folder);
     }
-    let has_scores = |folder: &PathBuf| {
-        Ok::<_, anyhow::Error>(Ledger::read(&Layout::new(folder).ledger())?.last(COMPARED).is_some())
-    };
-    let missing = folders.iter().map(has_scores).collect::<Result<Vec<_>, _>>()?.contains(&false);
-    if whole != Exit::Ok || missing {
-        let why = if missing { "not every folder has stage scores" } else { "a stage failed" };
-        print::note(&format!("no table of them all: {why}"));
-        return Ok(whole);
+    match (whole, is_compared) {
+        (Exit::Ok, true) => compare::compare(&folders, format),
+        (Exit::Ok, false) => Ok(Exit::Ok),
+        _ => {
+            print::note(
+                "scores are not compared, since a stage failed: run the same again, or `engraft compare FOLDER FOLDER`",
+            );
+            Ok(whole)
+        }
     }
-    compare::compare(&folders, format)
 }
 
-/// The runs of all values: of several settings the first values go together, then the second ones.
-fn turns(given: &[String]) -> anyhow::Result<Vec<Turn>> {
+/// Refuses goals that an engine has not, or a folder that is another config's; whether scores come of the goals, in this process.
+///
+/// # Errors
+/// Says which.
+pub(super) fn is_compared(engine: &Engine, goals: &[String]) -> anyhow::Result<bool> {
+    engine.admitted()?;
+    let (graph, needed) = (engine.graph(), engine.graph().needed(goals)?);
+    Ok(!engine.follows() && needed.into_iter().any(|place| graph.stage(place).name() == COMPARED))
+}
+
+/// The runs of all values: of several settings the first values are paired, then the second ones. `sets` are settings of all runs.
+fn turns(given: &[String], sets: &[String]) -> anyhow::Result<Vec<Turn>> {
     let mut turns: Vec<Turn> = vec![];
+    let mut keys: Vec<&str> = sets.iter().filter_map(|set| Some(set.split_once('=')?.0.trim())).collect();
     for (place, each) in given.iter().enumerate() {
         let shown = set::shown(each);
         let (_, values) = set::split(each).map_err(|why| anyhow::anyhow!("--each {shown}: {why}"))?;
-        let (key, _) = each.split_once('=').unwrap_or((each, ""));
+        let key = each.split_once('=').map_or("", |(key, _)| key.trim());
         let Some(values) = values.as_array().filter(|values| values.len() > 1) else {
-            anyhow::bail!("--each {shown}: expected KEY=[VALUE, VALUE, ...], with two values at least")
+            anyhow::bail!(
+                "--each {shown}: expected KEY=[VALUE, VALUE, ...], with two values at least, texts in quotes"
+            )
         };
+        let is_within = |one: &str, other: &str| {
+            one.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if let Some(other) = keys.iter().find(|other| is_within(key, other) || is_within(other, key)) {
+            anyhow::bail!("--each {key} and {other} set the same: leave one of them out");
+        }
+        keys.push(key);
         if place == 0 {
-            let named = |value: &toml::Value| Turn { name: name(value), set: vec![] };
-            turns = values.iter().map(named).collect();
+            let names = names(values);
+            turns = names.into_iter().map(|name| Turn { name, set: vec![] }).collect();
         }
         anyhow::ensure!(
             values.len() == turns.len(),
-            "--each {shown} has {} values, and the first --each {}: the first values of all go together, then the second ones, so give each as many",
+            "--each {key} has {} values, and the first --each {}: values are paired in order, so give each as many",
             values.len(),
             turns.len()
         );
-        turns
-            .iter_mut()
-            .zip(values)
-            .for_each(|(turn, value)| turn.set.push(format!("{}={value}", key.trim())));
+        turns.iter_mut().zip(values).for_each(|(turn, value)| turn.set.push(format!("{key}={value}")));
     }
     for (place, turn) in turns.iter().enumerate() {
-        let twice = turns[..place].iter().any(|other| other.name.eq_ignore_ascii_case(&turn.name));
+        let is_twice = turns[..place].iter().any(|other| other.name.eq_ignore_ascii_case(&turn.name));
         anyhow::ensure!(
-            !turn.name.is_empty() && !twice,
-            "--each: folders are called by the first setting's values, and {} would be {:?}{}: name places or values that end otherwise",
-            turn.set[0],
-            turn.name,
-            if twice { " as well" } else { "" }
+            !turn.name.is_empty() && !is_twice,
+            "--each: folders are named after the first setting's values, and of {} nothing is left that names one{}: choose other values",
+            set::shown(&turn.set[0]),
+            if is_twice { " apart from the others" } else { "" }
         );
     }
     Ok(turns)
 }
 
 impl Turn {
-    /// Its settings behind `own` others, and its folder in `out`.
-    fn onto(&self, common: &mut Common, out: &Path, own: usize) {
+    /// Its settings behind `own` others, and its folder beside `out`.
+    fn onto(&self, common: &mut Common, out: &Path, own: usize) -> anyhow::Result<()> {
+        let of_all = out.file_name().and_then(|name| name.to_str());
+        let of_all = of_all.with_context(|| {
+            format!("--out is {}, whose name --each cannot add to: name a folder", out.display())
+        })?;
         common.set.truncate(own);
         common.set.extend(self.set.iter().cloned());
-        common.out = Some(out.join(&self.name));
+        common.out = Some(out.with_file_name(format!("{of_all}-{}", self.name)));
+        Ok(())
+    }
+
+    /// Its settings, without what may be secret in them.
+    fn shown(&self) -> String {
+        self.set.iter().map(|set| format!("--set {}", set::shown(set))).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// A value as a folder is called: of a path its end, of others what they are, each in letters, digits and `.`, `_` and `-`.
-fn name(value: &toml::Value) -> String {
+/// What values are called in the names of folders: of paths and URLs as much of their ends as tells them apart, of others what they are, each in letters, digits and `.`, `_` and `-`.
+fn names(values: &[toml::Value]) -> Vec<String> {
+    let parts: Vec<Vec<String>> = values.iter().map(parts).collect();
+    let longest = parts.iter().map(Vec::len).max().unwrap_or(1);
+    let of = |most: usize| -> Vec<String> {
+        parts.iter().map(|parts| parts[parts.len().saturating_sub(most)..].join("-")).collect()
+    };
+    let differ = |names: &[String]| {
+        let mut all: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
+        all.sort();
+        all.windows(2).all(|pair| pair[0] != pair[1])
+    };
+    (1..longest).map(of).find(|names| differ(names)).unwrap_or_else(|| of(longest))
+}
+
+/// The parts of a value that folders may be named by.
+fn parts(value: &toml::Value) -> Vec<String> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let end = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    // What stands behind it may be a signature.
+    let text = if is_address(&text) { text.split(['?', '#']).next().unwrap_or_default() } else { &text };
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let spaced: String = end.chars().map(|c| if fits(c) { c } else { ' ' }).collect();
-    spaced.split_whitespace().collect::<Vec<_>>().join("-").trim_start_matches('.').to_owned()
+    let name = |part: &str| {
+        let spaced: String = part.chars().map(|c| if fits(c) { c } else { ' ' }).collect();
+        spaced.split_whitespace().collect::<Vec<_>>().join("-").trim_matches('.').to_owned()
+    };
+    text.split('/').map(name).filter(|name| !name.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -126,7 +186,7 @@ mod tests {
 
     fn of(given: &[&str]) -> Result<Vec<(String, Vec<String>)>, String> {
         let given: Vec<String> = given.iter().map(|each| (*each).to_owned()).collect();
-        let turns = turns(&given).map_err(|error| error.to_string())?;
+        let turns = turns(&given, &[]).map_err(|error| error.to_string())?;
         Ok(turns.into_iter().map(|turn| (turn.name, turn.set)).collect())
     }
 
@@ -144,6 +204,24 @@ mod tests {
         assert_eq!(rates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["0.0001", "0.5"]);
         let tables = of(&["encoder=[{ from = \"x\" }, { from = \"y\" }]"]).unwrap();
         assert_eq!(tables[1].0, "from-y");
+        let longer = of(&["a=[\"o1/retrain/model\", \"o2/retrain/model\"]"]).unwrap();
+        assert_eq!(
+            longer.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+            ["o1-retrain-model", "o2-retrain-model"]
+        );
+        let signed = of(&["a=[\"https://h/x?sig=secret\", \"https://h/y?sig=secret\"]"]).unwrap();
+        assert_eq!((signed[0].0.as_str(), signed[1].0.as_str()), ("x", "y"));
+        let turn = Turn { name: String::new(), set: signed[0].1.clone() };
+        assert_eq!(turn.shown(), "--set a=...");
+    }
+
+    #[test]
+    fn a_setting_of_all_runs_is_no_setting_of_each() {
+        let refused = turns(&["encoder.seed=[1, 2]".to_owned()], &["encoder={ seed = 9 }".to_owned()]);
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "--each encoder.seed and encoder set the same: leave one of them out"
+        );
     }
 
     #[test]
@@ -152,10 +230,12 @@ mod tests {
             (&["a=1"][..], "expected KEY=[VALUE, VALUE, ...]"),
             (&["a=[1]"], "two values at least"),
             (&["a"], "expected KEY=VALUE"),
-            (&["a=[1, 2]", "b=[1, 2, 3]"], "--each b=[1, 2, 3] has 3 values, and the first --each 2"),
-            (&["a=[\"x/bert\", \"y/BERT\"]"], "a=\"y/BERT\" would be \"BERT\" as well"),
-            (&["a=[\"/\", \"y\"]"], "a=\"/\" would be \"\""),
-            (&["a=[\"..\", \"y\"]"], "would be \"\""),
+            (&["a=[1, 2]", "b=[1, 2, 3]"], "--each b has 3 values, and the first --each 2"),
+            (&["a=[\"x/bert\", \"X/BERT\"]"], "nothing is left that names one apart from the others"),
+            (&["a=[\"/\", \"y\"]"], "of a=\"/\" nothing is left that names one"),
+            (&["a=[\"..\", \"y\"]"], "nothing is left"),
+            (&["a.b=[1, 2]", "a=[3, 4]"], "--each a and a.b set the same"),
+            (&["a=[x, y]"], "texts in quotes"),
         ] {
             let why = of(given).unwrap_err();
             assert!(why.contains(expected), "{given:?}: {why}");

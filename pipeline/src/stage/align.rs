@@ -84,7 +84,7 @@ pub(crate) fn described<'c>(
     let Some(align) = &config.align else { return Ok(None) };
     anyhow::ensure!(
         config.sources.is_some(),
-        "[align] learns names of the entities of a graph, but the config has none: add [sources]"
+        "[align] learns from a graph, but the config has none: add [sources]"
     );
     let (vocabulary, sizes) = (words.clone(), super::sizes(config, places)?);
     let (layout, compute) = (config.shards.layout, config.compute);

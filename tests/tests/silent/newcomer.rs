@@ -138,7 +138,8 @@ fn words_are_counted_without_a_vocabulary_and_one_of_the_wrong_case_is_refused_b
     );
     let out = folder.join("out");
     Engraft::own(&["run"], &folder.join("c.toml"), &out).ok();
-    let words = Engraft::plain(&["query", "select word, occurrences from words where word = 'symptom'"], &out).ok();
+    let words =
+        Engraft::plain(&["query", "select word, occurrences from words where word = 'symptom'"], &out).ok();
     assert!(words.contains("symptom"), "{words}");
     // Maps are made of words as a vocabulary spells them.
     let run = Engraft::own(&["plan"], &folder.join("c.toml"), &out).set("maps={}").output();

@@ -16,6 +16,12 @@ use super::{Hello, Joined, Launch, Order, Place, lasting, pause, place};
 const DAY: u32 = 1_728_000;
 
 impl Engine {
+    /// Whether this process follows rank 0.
+    #[must_use]
+    pub(crate) fn follows(&self) -> bool {
+        self.settings.launch.as_ref().is_some_and(|launch| launch.rank > 0)
+    }
+
     /// Of a process that follows rank 0: does its part of the stages that it is called to, until the run of rank 0 ends. `said` is told what is waited for, and
     /// what is worked on. Nothing for others.
     ///

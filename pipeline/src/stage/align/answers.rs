@@ -12,7 +12,7 @@ use tasks::link::Stated;
 use tasks::sample::{Corpus, Slot, Triple};
 use tasks::shard::index::Source;
 use tasks::shard::items::Encoder;
-use tasks::token::encode::{EncodeCounts, Vocabulary};
+use tasks::token::encode::{EncodeCounts, EncodedTexts, Vocabulary};
 
 use super::config::Answers;
 use super::shown::Turns;
@@ -121,12 +121,29 @@ impl Blanks {
             relations: encoder.relations.counts.clone(),
         };
         let sources = shards::sources(graph, &corpus);
-        Ok(Self { stated: Stated::shown(&corpus, settings.same), encoder, all, counts, sources })
+        let blanks = Self { stated: Stated::shown(&corpus, settings.same), encoder, all, counts, sources };
+        let is_told = |blank: &Blank| {
+            let (is_relation, texts) = blanks.kind(blank.slot);
+            (0..u32::try_from(texts.counts.texts).unwrap_or(u32::MAX))
+                .any(|id| !blanks.may_stand(Name { is_relation, id }, *blank))
+        };
+        anyhow::ensure!(
+            blanks.all.iter().any(is_told),
+            "[align.answers] has nothing to learn: of {} triples of the part train, every name of the graph may stand where one has a blank",
+            blanks.counts.learnt
+        );
+        Ok(blanks)
     }
 
     /// Batches in an epoch.
     pub(super) fn batches(&self, batch: usize) -> usize {
         self.all.len().div_ceil(batch)
+    }
+
+    /// Whether relations are asked for in a slot, and the names of what is.
+    fn kind(&self, slot: Slot) -> (bool, &EncodedTexts) {
+        let is_relation = slot == Slot::Relation;
+        (is_relation, if is_relation { &self.encoder.relations } else { &self.encoder.entities })
     }
 
     fn tokens(&self, name: Name) -> &[u32] {
@@ -198,6 +215,16 @@ mod tests {
 
     /// Things that are called by a letter each; `A` is another `a`.
     fn blanks(folder: &Path, triples: &[(&str, &str, &str)], settings: &Answers) -> Blanks {
+        found(folder, triples, "none", settings).unwrap()
+    }
+
+    /// The same without the triples of a relation, which are held out.
+    fn found(
+        folder: &Path,
+        triples: &[(&str, &str, &str)],
+        held: &str,
+        settings: &Answers,
+    ) -> anyhow::Result<Blanks> {
         let mut builder = Builder::new();
         let origin =
             Origin { source: "s".to_owned(), vocabulary: None, weight: None, count: None, level: None };
@@ -213,8 +240,10 @@ mod tests {
         write_whole(&file, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\nd\ntreats\nmeets\n").unwrap();
         let vocabulary = Vocabulary::load(&file, Case::Uncased).unwrap();
         let graph = Graph::read(folder).unwrap();
-        let parts = vec![Part::Train; graph.triples().len()];
-        Blanks::of(&graph, &parts, settings, &vocabulary, Layout::default()).unwrap()
+        let key = |triple: &kg::table::Triple| graph.relations()[triple.relation.index()].key.as_str();
+        let part = |triple| if key(triple) == held { Part::Test } else { Part::Train };
+        let parts: Vec<Part> = graph.triples().iter().map(part).collect();
+        Blanks::of(&graph, &parts, settings, &vocabulary, Layout::default())
     }
 
     /// The rows of a batch as letters, `_` for a blank, and what each anchor is told.
@@ -283,5 +312,35 @@ mod tests {
             }
             row += anchor.rows();
         }
+    }
+
+    #[test]
+    fn what_is_held_out_is_neither_shown_nor_known() {
+        let folder = tempfile::tempdir().unwrap();
+        // Each stands the other way round among the others, which nobody has declared.
+        let triples = [("a", "treats", "b"), ("c", "treats", "d"), ("a", "meets", "d"), ("c", "meets", "b")];
+        let settings = Answers { slots: vec![Slot::Relation], ..Answers::default() };
+        let blanks = found(folder.path(), &triples, "meets", &settings).unwrap();
+        assert_eq!((blanks.counts.held_out, blanks.counts.learnt, blanks.counts.rows), (2, 2, 2));
+        let treats = blanks.all[0].answer();
+        let meets = Name { is_relation: true, id: 1 - treats };
+        // Held out, it may stand nowhere; shown, it may.
+        let held = Blank { slot: Slot::Relation, triple: [0, treats, 3] };
+        let of = |blanks: &Blanks| {
+            blanks.all.iter().chain([&held]).filter(|blank| blanks.may_stand(meets, **blank)).count()
+        };
+        assert_eq!(of(&blanks), 0);
+        let shown = found(folder.path(), &triples, "none", &settings).unwrap();
+        assert_eq!((shown.counts.held_out, shown.counts.learnt), (0, 4));
+        assert!(of(&shown) > 0);
+    }
+
+    #[test]
+    fn a_graph_in_which_every_name_may_stand_teaches_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Answers { slots: vec![Slot::Relation], ..Answers::default() };
+        let refused =
+            found(folder.path(), &[("a", "treats", "b")], "none", &settings).map(|_| ()).unwrap_err();
+        assert!(refused.to_string().contains("every name of the graph may stand"), "{refused}");
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Config {
     /// The encoder to begin with: `encoder` as it is, `pretrain`, `retrain`. Left out, the last one trained.
     #[serde(skip_serializing)]
     pub from: Option<From>,
-    /// Seed of the pairs that are drawn, of their order and of dropout.
+    /// Seed of the pairs that are drawn, of the order of what is shown and of dropout.
     ///
     /// Source: ours: any number would do.
     pub seed: u64,
@@ -38,18 +38,18 @@ pub(crate) struct Config {
     ///
     /// Source: SapBERT, `training_data/generate_pretraining_data.ipynb`: 50.
     pub pairs_per_entity: usize,
-    /// Pairs of names for each step, from 2 to 4,096: each name is compared with all others of the batch.
+    /// Pairs of names (with `answers` rows with a blank) for each step, from 2 to 4,096: each is compared with all others of the batch.
     ///
     /// Source: SapBERT, `train/pretrain.sh`: 256.
     pub batch: usize,
-    /// Times that every pair is shown.
+    /// Times that every pair, or row, is shown.
     ///
     /// Source: SapBERT, `train/pretrain.sh`: 1.
     pub epochs: u64,
     /// Upper limit on steps; left out, all epochs are trained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
-    /// How the tokens of a name become one vector: `cls`, `mean` or `max`. `link.pooling` follows it.
+    /// How the tokens of a name or row become one vector: `cls`, `mean` or `max`. `link.pooling` and `rank.pooling` follow it.
     ///
     /// Source: SapBERT, `train/pretrain.sh`: `cls`.
     pub pooling: Pooling,
@@ -74,7 +74,8 @@ pub(crate) struct Config {
     /// In place of names, what stands where a triple of the split's part `train` has a blank: a bi-encoder for link prediction, which `rank.by = "similarity"` asks, as SimKGC (Wang et al.
     /// 2022). The row of the triple, by `shards.layout`, is to have a larger cosine with the name of what stands there than with the other names of the batch and that of the triple's
     /// other end, but for names that may stand there as well. `batch` counts rows with a blank; `types`, `pairs_per_entity`, `loss`, `margin`, `relations` and `max_tokens` are of names alone.
-    /// SimKGC has an encoder each for rows and names, learns the temperature, takes a margin off each match and asks the other way round as well (`models.py`, `trainer.py`).
+    /// SimKGC has an encoder each for rows and names, learns the temperature, takes a margin off each match, asks the other way round as well, and compares a triple's other end with its own row
+    /// alone, here all rows of the batch are (`models.py`, `trainer.py`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
     /// Steps between training states, from which an interrupted run resumes and which `--restart` removes. Shapes no artifact.
@@ -267,7 +268,7 @@ impl Config {
         let given = given.into_iter().find(|(_, given)| *given);
         anyhow::ensure!(
             given.is_none(),
-            "align.{} is of names, and with [align.answers] triples are learnt in their place: leave one of the two out",
+            "align.{} applies to names, and with [align.answers] triples are learnt in their place: leave one of the two out",
             given.map_or("", |(key, _)| key)
         );
         Ok(())

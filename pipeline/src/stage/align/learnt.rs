@@ -123,7 +123,7 @@ impl Aligning {
             slots.join(" or "),
             config.batch
         );
-        let says = "the cosine of the vectors of a triple with a blank and of a name";
+        let says = "the cosine of two texts' vectors; what a triple with a blank is near, stage `rank` says";
         let sources = vec![hub::sources_of_triples(&blanks.sources)];
         Ok(Learned { output: ANSWERS, over, says, sources, max_tokens })
     }

@@ -113,7 +113,7 @@ impl Config {
         );
         anyhow::ensure!(
             align.answers.is_none(),
-            "[align.answers] learns triples, and row `synonyms` synonyms: leave one of the two out"
+            "[align.answers] learns triples, and row `synonyms` of graft.rows is aligned by synonyms: leave [align.answers] or the row out"
         );
         anyhow::ensure!(
             align.heads.is_none() && align.from.is_none(),
