@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import torch
-from rank import Graph, lines, told
+from rank import Graph, told
 from transformers import AutoModel, AutoTokenizer
 
 
@@ -141,6 +141,8 @@ def settings(out):
         ("align.pooling", how.get("align.pooling"), "mean"),
         ("align.clip_norm", how.get("align.clip_norm"), 1.0),
         ("align.accumulate", how.get("align.accumulate"), 1),
+        ("align.max_steps", how.get("align.max_steps"), None),
+        ("align.frozen", how.get("align.frozen"), []),
         ("align.answers.slots", answers["slots"], ["subject", "object"]),
     ]
     for key, found, expected in same:

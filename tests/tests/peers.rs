@@ -1,4 +1,4 @@
-//! The peers of fine-tunings and recipes (`benches/sets.py`, `benches/recipes.py`): they train as the ledger has it, and refuse what they do not have.
+//! The peers of fine-tunings and recipes (`benches/sets.py`, `benches/recipes.py`; that of answers, `benches/answers.py`, stands with its preset): they train as the ledger has it, and refuse what they do not have.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +22,7 @@ finetune = { seeds = [1], epochs = 1, max_tokens = 32, schedule = "constant", cl
 "#;
 
 /// What a peer says of an output folder.
-fn asked(script: &str, arguments: &[&str]) -> Option<(bool, String)> {
+pub(crate) fn asked(script: &str, arguments: &[&str]) -> Option<(bool, String)> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches").join(script);
     let ran = Command::new(interpreter("ENGRAFT_TORCH")?)
         .args(["-B", "-W", "ignore"])

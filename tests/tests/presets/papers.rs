@@ -8,6 +8,7 @@ use engraft_tests::{Engraft, json};
 use serde_json::{Value, json as object};
 
 use super::{checkpoint, files, put};
+use crate::peers;
 
 /// A word for a number, of letters that every vocabulary has.
 fn word(number: usize) -> String {
@@ -110,11 +111,8 @@ fn kimera_goes_from_umls_to_its_table_by_either_preset() {
     }
 }
 
-#[test]
-fn kg_bert_ranks_what_its_folder_holds_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let (data, out) = (folder.path().join("data"), folder.path().join("out"));
-    checkpoint(&data, "minilm");
+/// A graph of thirty things in KG-BERT's layout, whose parts dev and test ask for eight triples each.
+fn umls_network(data: &Path) {
     let (mut ids, mut texts, mut train, mut held) =
         (String::new(), String::new(), String::new(), [String::new(), String::new()]);
     for number in 0..30 {
@@ -138,8 +136,16 @@ fn kg_bert_ranks_what_its_folder_holds_out() {
         ("dev.tsv", &held[0]),
         ("test.tsv", &held[1]),
     ] {
-        put(&data, &format!("kg-bert/data/umls/{name}"), text);
+        put(data, &format!("kg-bert/data/umls/{name}"), text);
     }
+}
+
+#[test]
+fn kg_bert_ranks_what_its_folder_holds_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, out) = (folder.path().join("data"), folder.path().join("out"));
+    checkpoint(&data, "minilm");
+    umls_network(&data);
     let run = Engraft::plain(&["run", "rank", "--preset", "kg-bert"], &out).arg("--data").arg(&data);
     run.set("retrain.max_steps=3").set("retrain.warmup_steps=1").ok();
     let scores = json(out.join("rank/rank.json"));
@@ -148,13 +154,21 @@ fn kg_bert_ranks_what_its_folder_holds_out() {
     // The same by vectors.
     let out = folder.path().join("vectors");
     let run = Engraft::plain(&["run", "rank", "--preset", "simkgc"], &out).arg("--data").arg(&data);
-    run.set("align.max_steps=3").set("align.warmup_steps=1").ok();
+    run.set("align.epochs=2").set("align.warmup_steps=1").ok();
     let scores = json(out.join("rank/rank.json"));
     assert_eq!(
         (&scores["by"], &scores["filtered"]["ranks"]),
         (&object!("similarity"), &object!(16)),
         "{scores}"
     );
+    let [of, data] = [&out, &data].map(|folder| folder.display().to_string());
+    let Some((fine, said)) = peers::asked("answers.py", &[&data, "--out", &of]) else { return };
+    let told: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let largest = told.iter().find_map(|line| line["largest_difference_of_a_score"].as_f64());
+    assert!(fine && told.iter().any(|line| line["compared"] == 16), "{said}");
+    assert!(largest.is_some_and(|largest| largest < 1e-5), "{said}");
+    let (fine, said) = peers::asked("answers.py", &[&data, "--out", &of, "--train"]).unwrap();
+    assert!(fine && said.contains("\"epoch\": 2") && said.contains("\"ranks\": 16"), "{said}");
 }
 
 /// Sentences with a drug, an illness and what they are to each other.
