@@ -196,7 +196,7 @@ fn trained(
     stages.extend(asking::stages(config, &bases, &words, shards, places)?);
     if let Some(finetuning) = &config.finetune {
         let base = bases.of("finetune.from", finetuning.from)?;
-        stages.extend(around(config, finetuning, base, words, shards, places)?.alone(places)?);
+        stages.extend(around(config, finetuning, base, words, shards, places)?.alone()?);
     }
     lama::stages::are_made(config, &stages)?;
     Ok(stages)
@@ -244,6 +244,9 @@ fn around<'c>(
         }
         _ => None,
     };
+    let parsed =
+        config.benchmarks.iter().map(|of| Ok(of.parsed(places)?.map(|parsed| (of.name.clone(), parsed))));
+    let parsed = parsed.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect();
     let sizes = sizes(config, places)?;
     frozen::check("finetune.frozen", &finetuning.fixed.frozen, sizes.as_ref(), &["outputs."])?;
     Ok(graft::Around {
@@ -252,6 +255,7 @@ fn around<'c>(
         finetuning,
         attentions: &config.attentions,
         mapping,
+        parsed,
         recipes: &config.recipes,
         retraining: None,
         aligning: None,

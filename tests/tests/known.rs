@@ -179,10 +179,14 @@ fn marks_that_nothing_reads_are_refused(root: &Path) {
     let without = &MARKED[..MARKED.len() - 1];
     let planned = |sets: &[&str]| with(root, &["plan"], sets).output().text();
     let ranking = planned(&[&MARKED[1..], &["finetune.on=[\"capr\"]"]].concat());
+    assert!(ranking.contains("nothing marks entities here: bring what an annotator says"), "{ranking}");
+    let masked = "benchmarks=[{ name = \"words\", set = { format.masked_words = { format.text = \"paragraph\" }, train = [\"world:text\"], licence = \"free\" }, parsed = { paths = [\"x\"], format.conllu = { unit = \"newdoc\", scheme = \"bio\", phrases.dependency = 2 } } }]";
+    let masked = planned(&[&MARKED[1..4], &[masked]].concat());
     assert!(
-        ranking
-            .contains("a ranking's pairs, rows of tagged words, texts with masked words and passages beside"),
-        "{ranking}"
+        masked.contains(
+            "of texts with masked words an annotator has seen the words: set it to dictionary or none"
+        ),
+        "{masked}"
     );
     let unread = planned(&[&MARKED[..1], &MARKED[3..]].concat());
     assert!(unread.contains("benchmarks.alike.parsed is read by nothing: maps.entities or"), "{unread}");
@@ -200,6 +204,128 @@ fn marks_that_nothing_reads_are_refused(root: &Path) {
     assert!(graph.contains("marks"), "{graph}");
     let unmarked = with(root, &["plan"], without).output().text();
     assert!(unmarked.contains("no format of [[corpus.texts]] or of benchmarks.parsed marks"), "{unmarked}");
+}
+
+/// Settings with which annotations of a benchmark, in a file of its name, make its maps.
+fn annotated(benchmark: &str) -> Vec<String> {
+    let parsed = MARKED[4].replace("alike", benchmark);
+    let on = format!("finetune.on=[{benchmark:?}]");
+    [on.as_str(), MARKED[1], MARKED[2], MARKED[3], parsed.as_str()].map(str::to_owned).to_vec()
+}
+
+/// The losses of a fine-tuning, to the bit, and the fact of how many of its texts are annotated.
+fn learnt(root: &Path, benchmark: &str, more: &[String]) -> (Vec<u64>, Value) {
+    let stage = format!("finetune-kam-{benchmark}-1");
+    // Several steps: before the first one weights of maps may count nothing yet.
+    let several = "finetune.batch=4".to_owned();
+    let sets: Vec<String> = more.iter().cloned().chain(annotated(benchmark)).chain([several]).collect();
+    with(root, &["run", &stage], &sets.iter().map(String::as_str).collect::<Vec<_>>()).ok();
+    let lines = json_lines(root.join("out").join(&stage).join("metrics.jsonl"));
+    let ledger = json_lines(root.join("out/ledger.jsonl"));
+    let facts = ledger.iter().rfind(|line| line["stage"] == stage.as_str()).unwrap()["facts"].clone();
+    let losses = lines.iter().map(|line| line["loss"].as_f64().unwrap().to_bits()).collect();
+    (losses, facts[format!("annotated.{benchmark}")].clone())
+}
+
+#[test]
+fn what_an_annotator_says_of_passages_and_questions_is_found_by_their_texts() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    with(root, &["run", "benchmark-capr"], &[]).ok();
+    let mut all = vec![];
+    for part in ["train", "test"] {
+        let of = |file: &str| json_lines(root.join(format!("out/benchmark-capr/{part}/{file}.jsonl")));
+        let question = |query: &Value| {
+            format!("{} ; {}", query["entity"].as_str().unwrap(), query["aspect"].as_str().unwrap())
+        };
+        all.extend(of("queries").iter().map(question));
+        all.extend(of("passages").iter().map(|passage| passage["text"].as_str().unwrap().to_owned()));
+    }
+    let is_a_line = |text: &&String| text.split_whitespace().collect::<Vec<_>>().join(" ") == **text;
+    let half: std::collections::BTreeSet<&String> =
+        all.iter().filter(is_a_line).take(all.len() / 2).collect();
+    let write = |of: &dyn Fn(&str) -> String| {
+        let whole: String = half.iter().map(|text| of(text)).collect();
+        write_whole(&root.join("capr.conllu"), whole.as_bytes()).unwrap();
+    };
+    // Documents may be called anything.
+    let named = |text: &str| {
+        parsed(&format!("{:x}", text.len() * 31 + text.bytes().map(usize::from).sum::<usize>()), text)
+    };
+    write(&named);
+    let (losses, facts) = learnt(root, "capr", &[]);
+    let annotated = all.iter().filter(|text| half.contains(text)).count();
+    assert_eq!(facts, object!({ "texts": all.len(), "annotated": annotated }));
+    // What they say is what is attended by.
+    write(&|text| named(text).replacen("ner=O", "ner=I-SIGN", 1));
+    let (others, _) = learnt(root, "capr", &[]);
+    assert!(losses.len() == others.len() && losses != others);
+    write_whole(&root.join("capr.conllu"), parsed("x", "words of nobody").as_bytes()).unwrap();
+    let sets = self::annotated("capr");
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    let refused = with(root, &["run", "finetune-kam-capr-1"], &sets).output().text();
+    assert!(
+        refused.contains("benchmarks.capr.parsed: none of its documents has a text of the benchmark"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn what_an_annotator_says_of_tagged_words_is_found_by_their_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let row = |n: usize| format!("patient has fever {n}");
+    let signs: String = (0..24).map(|n| format!("patient\tO\nhas\tO\nfever\tB-Sign\n{n}\tO\n\n")).collect();
+    write_whole(&root.join("signs.tsv"), signs.as_bytes()).unwrap();
+    let set = "benchmarks=[{ name = \"signs\", set = { format.tagged.format.conll = { scheme = \"bio\", separator = \"tab\" }, train = [\"signs.tsv\"], drawn = { dev = 0.3, test = 0.3 }, licence = \"free\" } }]".to_owned();
+    let write = |of: &dyn Fn(usize) -> String| {
+        write_whole(&root.join("signs.conllu"), (0..12).map(of).collect::<String>().as_bytes()).unwrap();
+    };
+    write(&|n| parsed(&format!("row {n}"), &row(n)));
+    let (losses, facts) = learnt(root, "signs", std::slice::from_ref(&set));
+    assert_eq!(facts, object!({ "texts": 24, "annotated": 12 }));
+    write(&|n| parsed(&format!("row {n}"), &row(n)).replacen("ner=O", "ner=I-SIGN", 1));
+    let (others, _) = learnt(root, "signs", &[set]);
+    assert!(losses.len() == others.len() && losses != others);
+}
+
+#[test]
+fn what_an_annotator_says_of_passages_is_kept_in_each_window() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let passage =
+        |n: usize| format!("{}the patient of bed {n} has fever {n} and nothing else", "then ".repeat(40));
+    let question = |n: usize| format!("what has patient {n}");
+    let asked = |n: usize| {
+        let (context, answer) = (passage(n), format!("fever {n}"));
+        let start = context.find(&answer).unwrap();
+        let qas = object!([{ "id": n.to_string(), "question": question(n), "answers": [{ "text": answer, "answer_start": start }] }]);
+        object!({ "title": n.to_string(), "paragraphs": [{ "context": context, "qas": qas }] })
+    };
+    let squad = object!({ "version": "1.1", "data": (0..20).map(asked).collect::<Vec<_>>() });
+    write_whole(&root.join("squad.json"), squad.to_string().as_bytes()).unwrap();
+    let set = "benchmarks=[{ name = \"asked\", set = { format.squad.misfits = \"refuse\", train = [\"squad.json\"], drawn = { dev = 0.2, test = 0.2 }, licence = \"free\" } }]".to_owned();
+    let write = |of: &dyn Fn(String) -> String| {
+        let whole: String = (0..20).flat_map(|n| [of(passage(n)), of(question(n))]).collect();
+        write_whole(&root.join("asked.conllu"), whole.as_bytes()).unwrap();
+    };
+    let named = |text: &str| parsed(&format!("{:x}", text.bytes().map(usize::from).sum::<usize>()), text);
+    // Windows behind the first one: the last three words are one entity, or they are none.
+    let ends = |text: &str, tags: [&str; 3]| {
+        let count = text.split(' ').count();
+        let lines = named(text).lines().map(str::to_owned).collect::<Vec<_>>();
+        let line = |(at, line): (usize, &String)| match (at + 1).checked_sub(count) {
+            Some(from) if from < 3 => line.replace("ner=O", &format!("ner={}", tags[from])) + "\n",
+            _ => format!("{line}\n"),
+        };
+        lines.iter().enumerate().map(line).collect::<String>()
+    };
+    write(&|text| ends(&text, ["B-SIGN", "I-SIGN", "I-SIGN"]));
+    let (losses, facts) = learnt(root, "asked", std::slice::from_ref(&set));
+    assert_eq!(facts, object!({ "texts": 40, "annotated": 40 }));
+    write(&|text| ends(&text, ["O", "O", "O"]));
+    let (others, _) = learnt(root, "asked", &[set]);
+    assert!(losses.len() == others.len() && losses != others);
 }
 
 #[test]

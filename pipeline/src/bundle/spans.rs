@@ -20,7 +20,7 @@ use super::lines::{Input, Inputs};
 use super::opened::Opened;
 use super::task_file::{Asked, Spans};
 use super::{LINES, TOKENS, asked_together};
-use crate::stage::maps::placed::{self, Layout, Placed};
+use crate::stage::maps::placed::{self, Layout, Part, Placed};
 
 /// A model with all that it takes to ask it.
 #[derive(Debug)]
@@ -133,8 +133,11 @@ impl Reading {
         let question = self.layout.question(of_question);
         remarks.questions += u64::from(question.words < of_question.len());
         let windows = self.layout.windows(&question, of_passage);
-        let pairs: Vec<(&str, &str)> =
-            windows.iter().map(|bytes| (&input.text[..question.bytes], &passage[bytes.clone()])).collect();
+        let parts = |bytes: &Range<usize>| {
+            let question = Part { text: &input.text, bytes: 0..question.bytes };
+            [question, Part { text: passage, bytes: bytes.clone() }]
+        };
+        let pairs: Vec<[Part<'_>; 2]> = windows.iter().map(parts).collect();
         let placed = placed::placed(tools, self.limits, &pairs).map_err(|(_, error)| at(error))?;
         // Of a passage only words longer than a row are cut.
         for cut in placed.iter().map(|placed| u64::from(placed.sample.cut)) {

@@ -93,13 +93,15 @@ const STAGE_VERSION: u32 = 4;
 pub(crate) const NAME: &str = "maps";
 
 /// The stage.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Mapping {
     name: String,
     /// How maps are made.
     config: Config,
     corpus: Corpus,
     vocabulary: (Source, Case),
+    /// What an annotator says of texts that a benchmark puts together.
+    parsed: Option<Corpus>,
 }
 
 impl Mapping {
@@ -150,7 +152,13 @@ impl Mapping {
                 vocabulary.1
             );
         }
-        Ok(Self { name: NAME.to_owned(), config: config.clone(), corpus: corpus.clone(), vocabulary })
+        Ok(Self {
+            name: NAME.to_owned(),
+            config: config.clone(),
+            corpus: corpus.clone(),
+            vocabulary,
+            parsed: None,
+        })
     }
 
     /// Loads what samples are made with, outside of a run. `artifact` says where a stage's artifact lies.
@@ -181,7 +189,20 @@ impl Mapping {
         if self.config.samples.needs_scores() {
             inputs.push(Input::artifact("pmi"));
         }
+        inputs.extend(self.parsed.iter().flat_map(Corpus::inputs));
         inputs
+    }
+
+    /// The same, by what an annotator says of the texts that are mapped.
+    #[must_use]
+    pub(crate) fn with_parsed(&self, parsed: Corpus) -> Self {
+        Self { parsed: Some(parsed), ..self.clone() }
+    }
+
+    /// What an annotator says of texts, if anything is brought.
+    #[must_use]
+    pub(crate) fn parsed(&self) -> Option<&Corpus> {
+        self.parsed.as_ref()
     }
 
     /// Describes how samples are made of words; not how many words they have.

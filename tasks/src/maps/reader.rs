@@ -123,6 +123,18 @@ impl<'t> Reader<'t> {
         self.read(&Piece::unmarked(text), 0..text.len())
     }
 
+    /// Reads a part of a text, with what is marked in the whole ([`Tools::annotate`]).
+    ///
+    /// # Errors
+    /// When the tokenizer refuses it.
+    pub fn read_part(&mut self, text: &str, bytes: Range<usize>) -> Result<(), Error> {
+        let tools = self.tools;
+        match tools.annotated(text) {
+            Some(piece) => self.read(piece, bytes),
+            None => self.read_unmarked(&text[bytes]),
+        }
+    }
+
     /// Reads a part of a document.
     pub(super) fn read(&mut self, piece: &Piece, bytes: Range<usize>) -> Result<(), Error> {
         let text = &piece.text[bytes.clone()];

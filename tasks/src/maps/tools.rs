@@ -43,6 +43,8 @@ pub struct Tools {
     adjacency: Option<Adjacency>,
     relevance: Option<PathBuf>,
     table: Option<PathBuf>,
+    /// Texts that something is marked in, by themselves.
+    annotated: HashMap<String, Piece>,
 }
 
 impl Tools {
@@ -88,7 +90,50 @@ impl Tools {
         let marked = graph.as_ref().filter(|_| config.entities == Entities::Marked);
         let keys = marked.map(|(graph, _)| keys(graph)).unwrap_or_default();
         let config = config.clone();
-        Ok(Self { config, case, vocabulary, keys, dictionary, phrases, matrix, adjacency, relevance, table })
+        let annotated = HashMap::new();
+        Ok(Self {
+            config,
+            case,
+            vocabulary,
+            keys,
+            dictionary,
+            phrases,
+            matrix,
+            adjacency,
+            relevance,
+            table,
+            annotated,
+        })
+    }
+
+    /// Takes what is marked in these texts wherever one of them is mapped; of two of the same text the first. Returns how many texts there are.
+    pub fn annotate(&mut self, pieces: Vec<Piece>) -> usize {
+        for piece in pieces {
+            self.annotated.entry(piece.text.clone()).or_insert(piece);
+        }
+        self.annotated.len()
+    }
+
+    /// Whether something may be marked in texts.
+    #[must_use]
+    pub fn has_annotated(&self) -> bool {
+        !self.annotated.is_empty()
+    }
+
+    /// Whether something may be marked in this text.
+    #[must_use]
+    pub fn is_annotated(&self, text: &str) -> bool {
+        self.annotated.contains_key(text)
+    }
+
+    /// What is marked in a text, if anything may be.
+    pub(super) fn annotated(&self, text: &str) -> Option<&Piece> {
+        self.annotated.get(text)
+    }
+
+    /// A text with what is marked in it.
+    fn marked(&self, text: &str) -> Piece {
+        self.annotated(text).cloned().unwrap_or_else(|| Piece::unmarked(text))
     }
 
     /// How samples are made.
@@ -190,7 +235,8 @@ impl Tools {
         limits: Limits,
         texts: &[(&str, Option<&str>)],
     ) -> Result<(Vec<Sample>, Counts), (usize, Error)> {
-        let piece = |(text, pair): &(&str, Option<&str>)| (Piece::unmarked(text), pair.map(Piece::unmarked));
+        let piece =
+            |(text, pair): &(&str, Option<&str>)| (self.marked(text), pair.map(|pair| self.marked(pair)));
         let some = |texts: &[(&str, Option<&str>)]| {
             self.some_rows(0, limits, &texts.iter().map(piece).collect::<Vec<_>>())
         };

@@ -30,6 +30,7 @@ use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
 use crate::stage::benchmark as tried;
+use crate::stage::corpus::Corpus;
 use crate::stage::maps::Mapping;
 use crate::stage::maps::benchmark as mapped;
 pub(crate) use config::{Begin, By, Config, Knowledge, Labels};
@@ -147,7 +148,7 @@ impl Config {
         None
     }
 
-    /// The way to attend on a benchmark; `mapping` makes maps.
+    /// The way to attend on a benchmark; `mapping` makes maps, and `parsed` says what is marked in its texts.
     ///
     /// # Errors
     /// When there is none and it takes one.
@@ -155,6 +156,7 @@ impl Config {
         &self,
         on: &tried::Config,
         mapping: Option<&Arc<Mapping>>,
+        parsed: Option<&Corpus>,
     ) -> anyhow::Result<Attending> {
         let knowledge = match &self.by {
             By::Labels(labels) => return Ok(Attending::Labels(*labels, on.keywords.clone())),
@@ -168,7 +170,11 @@ impl Config {
             None | Some(Kind::Tags | Kind::MaskedWords | Kind::Span) => Kept::WithTexts,
             Some(_) => Kept::InStage,
         };
-        Ok(Attending::Knowledge(knowledge.clone(), Arc::clone(mapping), kept))
+        let mapping = match (kept, parsed) {
+            (Kept::WithTexts, Some(parsed)) => Arc::new(mapping.with_parsed(parsed.clone())),
+            _ => Arc::clone(mapping),
+        };
+        Ok(Attending::Knowledge(knowledge.clone(), mapping, kept))
     }
 }
 
@@ -213,6 +219,7 @@ impl Attending {
                 to.field(VERSION, 4.into());
                 describe::config(to, "attention.knowledge", knowledge);
                 mapping.describe_tools(to);
+                mapping.parsed().into_iter().for_each(|parsed| parsed.describe(to));
             }
         }
     }

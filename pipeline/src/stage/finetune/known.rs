@@ -12,7 +12,7 @@ use super::attention::{Attending, Kept};
 use super::config::Fixed;
 use crate::engine::context::Context;
 use crate::stage::maps::of_texts::{MappedRows, WordRow};
-use crate::stage::maps::placed::{self, Counted, Placed};
+use crate::stage::maps::placed::{self, Counted, Part, Placed};
 
 /// Makes rows with maps, or of a text alone where heads attend by none.
 pub(super) struct Known {
@@ -55,6 +55,32 @@ impl Known {
         Ok(Self { tools: Tools::plain(vocabulary, case)?, limits, maps: vec![] })
     }
 
+    /// Says how many of these texts of the benchmark `name` an annotator has a document of, where one was brought.
+    ///
+    /// # Errors
+    /// When there is none of any: the annotations are not the benchmark's.
+    pub(super) fn told<'t>(
+        &self,
+        name: &str,
+        texts: impl Iterator<Item = &'t str>,
+        context: &Context,
+    ) -> anyhow::Result<()> {
+        if !self.tools.has_annotated() {
+            return Ok(());
+        }
+        let (mut all, mut found) = (0_u64, 0_u64);
+        for text in texts {
+            all += 1;
+            found += u64::from(self.tools.is_annotated(text));
+        }
+        context.record(&format!("annotated.{name}"), serde_json::json!({"texts": all, "annotated": found}));
+        anyhow::ensure!(
+            found > 0 || all == 0,
+            "benchmarks.{name}.parsed: none of its documents has a text of the benchmark: annotate passages and questions as they stand, and tagged words with a space between them"
+        );
+        Ok(())
+    }
+
     /// What rows are made with.
     pub(super) fn tools(&self) -> &Tools {
         &self.tools
@@ -78,7 +104,7 @@ impl Known {
     ///
     /// # Errors
     /// When one cannot be encoded.
-    pub(super) fn placed(&self, pairs: &[(&str, &str)]) -> anyhow::Result<Vec<Placed>> {
+    pub(super) fn placed(&self, pairs: &[[Part<'_>; 2]]) -> anyhow::Result<Vec<Placed>> {
         placed::placed(&self.tools, self.limits, pairs).map_err(|(_, error)| error.into())
     }
 

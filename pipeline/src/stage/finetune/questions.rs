@@ -2,7 +2,7 @@
 //!
 //! A row is a question beside a window of a passage. Of several rows the best span of the best row is the answer, each span being compared with "no answer" in its own row.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use base::rng::RngKey;
@@ -20,7 +20,8 @@ use super::config::{Fixed, Spans};
 use super::examples::looked_at;
 use super::known::Known;
 use crate::bundle::task_file::{self, Asked};
-use crate::stage::maps::placed::{Layout, Placed};
+use crate::engine::context::Context;
+use crate::stage::maps::placed::{self, Layout, Placed};
 use text::characters::Characters;
 
 /// Windows whose rows are made at a time.
@@ -67,7 +68,12 @@ impl Questions {
     ///
     /// # Errors
     /// When a text cannot be encoded.
-    pub(super) fn new(examples: Examples, fixed: &Fixed, known: Known) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        examples: Examples,
+        fixed: &Fixed,
+        known: Known,
+        context: &Context,
+    ) -> anyhow::Result<Self> {
         let frame = fixed.frame(known.tools().vocabulary());
         let of = looked_at(&examples, fixed);
         let mut all = Self {
@@ -83,6 +89,12 @@ impl Questions {
             seed: 0,
         };
         let looked: Vec<usize> = all.of.values().flatten().copied().collect();
+        let texts = |example: &'_ Example| {
+            let passages = passages(example).passages.iter().map(|passage| passage.text.clone());
+            std::iter::once(example.text.clone()).chain(passages).collect::<Vec<String>>()
+        };
+        let texts: BTreeSet<String> = all.examples.examples.iter().flat_map(texts).collect();
+        all.known.told(&all.examples.name, texts.iter().map(String::as_str), context)?;
         all.cut_up = all.cut_into_windows(&looked)?;
         let trains = |place: &usize| {
             let (example, windows) = (&all.examples.examples[*place], &all.cut_up[place].windows);
@@ -154,10 +166,12 @@ impl Questions {
     /// The rows of some windows of an example.
     fn rows(&self, place: usize, windows: &[&Window]) -> anyhow::Result<Vec<Placed>> {
         let example = &self.examples.examples[place];
-        let question = &example.text[..self.cut_up[&place].question];
         let passages = &passages(example).passages;
-        let text = |window: &&Window| (question, &passages[window.passage].text[window.bytes.clone()]);
-        let pairs: Vec<(&str, &str)> = windows.iter().map(text).collect();
+        let parts = |window: &&Window| {
+            let question = placed::Part { text: &example.text, bytes: 0..self.cut_up[&place].question };
+            [question, placed::Part { text: &passages[window.passage].text, bytes: window.bytes.clone() }]
+        };
+        let pairs: Vec<[placed::Part<'_>; 2]> = windows.iter().map(parts).collect();
         self.known.placed(&pairs).map_err(|error| error.context(format!("example {:?}", example.id)))
     }
 

@@ -20,6 +20,7 @@ use super::benchmark::{Benchmark, Score, drawn, only};
 use super::config::{Fixed, NegativesFrom, Scorer};
 use super::known::Known;
 use crate::bundle::task_file::Asked;
+use crate::engine::context::Context;
 
 /// The ranks that recall is said at.
 const AT: [usize; 3] = [1, 5, 10];
@@ -118,9 +119,21 @@ impl Ranking {
         })
     }
 
-    /// The same, by what is known of texts.
-    pub(super) fn knowing(self, known: Option<Known>) -> Self {
-        Self { known, ..self }
+    /// The same, by what is known of texts; `name` is the benchmark's.
+    ///
+    /// # Errors
+    /// When an annotator's texts are none of it.
+    pub(super) fn knowing(self, known: Option<Known>, name: &str, context: &Context) -> anyhow::Result<Self> {
+        if let Some(known) = &known {
+            let of = |texts: &Texts| -> Vec<String> {
+                let Collection { queries, passages, .. } = &texts.folder.collection;
+                let queries = queries.iter().map(|query| query.text(self.wording));
+                queries.chain(passages.iter().map(|passage| passage.text.clone())).collect()
+            };
+            let all: Vec<String> = self.train.iter().chain([&self.test]).flat_map(of).collect();
+            known.told(name, all.iter().map(String::as_str), context)?;
+        }
+        Ok(Self { known, ..self })
     }
 
     fn texts(&self, part: Part) -> &Texts {

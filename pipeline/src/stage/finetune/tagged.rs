@@ -128,6 +128,7 @@ impl Sentences {
                 rows.push(WordRow { text: joined(vocabulary, &written[of_row]), ids: row.rows.ids });
             }
         }
+        known.told(&self.examples.name, rows.iter().map(|row| row.text.as_str()), context)?;
         let (mapped, unknown) = known.of_words(&rows)?;
         let facts = json!({"rows": rows.len(), "rows_without_maps": unknown});
         context.record(&format!("known.{}", self.examples.name), facts);

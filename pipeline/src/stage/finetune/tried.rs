@@ -164,7 +164,7 @@ impl Tried {
                 let known = known::Known::of(&self.attending, &self.fixed, context)?;
                 let (train, fixed) = (train.map(|train| *train), &self.fixed);
                 let ranking = ranking::Ranking::new(&self.name, train, *test, &vocabulary, fixed, seed)?;
-                Box::new(ranking.knowing(known))
+                Box::new(ranking.knowing(known, &self.name, context)?)
             }
             made::Read::Examples(examples) if examples.examples.kind == Kind::Tags => {
                 let known = known::Known::of(&self.attending, &self.fixed, context)?;
@@ -180,7 +180,7 @@ impl Tried {
             made::Read::Examples(of) if of.examples.kind == Kind::Span => {
                 let (attending, fixed) = (&self.attending, &self.fixed);
                 let known = known::Known::or_plain(attending, vocabulary, self.case, fixed, context)?;
-                let questions = questions::Questions::new(of.examples, fixed, known)?;
+                let questions = questions::Questions::new(of.examples, fixed, known, context)?;
                 Box::new(questions.drawn_by(seed).asked_of(spans))
             }
             made::Read::Examples(examples) => self.of_examples(examples.examples, Of::Examples, context)?,

@@ -17,7 +17,6 @@ use crate::stage::finetune::measure::metrics;
 use crate::stage::finetune::quirks::{PairOrder, Quirks, TrainOn};
 use crate::stage::finetune::scored::{Scored, Trained};
 use crate::stage::finetune::{Chosen, Finetune, Looked, Tried};
-use crate::stage::location::Places;
 use crate::stage::maps::benchmark::OfBenchmark;
 use crate::stage::scores::{self, Compared, Whose};
 use crate::stage::submission::HandedIn;
@@ -30,7 +29,7 @@ impl Around<'_> {
     ///
     /// # Errors
     /// When there is nothing to be tried on, or a setting is invalid.
-    pub(crate) fn alone(&self, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    pub(crate) fn alone(&self) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         let names: Vec<&str> = self.benchmarks.iter().map(String::as_str).collect();
         anyhow::ensure!(
             !names.is_empty(),
@@ -69,7 +68,7 @@ impl Around<'_> {
             });
         }
         stages.extend(submission(handed));
-        let mapped = self.mapped(places)?;
+        let mapped = self.mapped()?;
         stages.splice(0..0, mapped);
         compared.sort_by_key(|of| self.benchmarks.iter().position(|name| *name == of.benchmark));
         stages.push(Box::new(scores::Table { of: compared }));
@@ -77,9 +76,11 @@ impl Around<'_> {
     }
 
     /// The stages that make the maps of the benchmarks on which something attends by them.
-    fn mapped(&self, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    fn mapped(&self) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         let trained: Vec<String> = self.trained().cloned().collect();
         let mut stages: BTreeMap<String, Box<dyn Stage>> = BTreeMap::new();
+        // The benchmarks whose annotations something reads.
+        let mut read: BTreeSet<String> = BTreeSet::new();
         for attention in &self.attentions.iter().filter(|of| of.has_maps()).collect::<Vec<_>>() {
             let on = attention.benchmarks(self.tables, &trained, &self.finetuning.fixed)?;
             let mut named: BTreeSet<String> = on.into_iter().map(str::to_owned).collect();
@@ -89,22 +90,28 @@ impl Around<'_> {
             named.extend(too);
             for benchmark in named {
                 let table = self.table(&benchmark)?;
+                let parsed = self.parsed.get(&benchmark);
                 // Whether its own texts have what the maps take, whosever models are tried on it.
-                let Attending::Knowledge(_, mapping, Kept::InStage) =
-                    attention.attending(table, self.mapping.as_ref()).with_context(|| benchmark.clone())?
-                else {
-                    continue;
+                let attending = attention.attending(table, self.mapping.as_ref(), parsed);
+                let (mapping, kept) = match attending.with_context(|| benchmark.clone())? {
+                    Attending::Knowledge(_, mapping, kept) => (mapping, kept),
+                    Attending::Plain | Attending::Labels(..) => continue,
                 };
-                let (Tried { fixed, .. }, parsed) = (self.tried(&benchmark), table.parsed(places)?);
+                if kept == Kept::WithTexts {
+                    read.extend(mapping.parsed().map(|_| benchmark));
+                    continue;
+                }
+                let (fixed, parsed) = (self.tried(&benchmark).fixed, parsed.cloned());
                 let stage =
                     OfBenchmark::new(&benchmark, mapping, fixed.max_tokens, fixed.quirks.pairs, parsed);
+                read.insert(benchmark.clone());
                 stages.insert(benchmark, Box::new(stage));
             }
         }
         let takes_marks = self.mapping.as_ref().is_some_and(|mapping| mapping.takes_marks());
         for table in self.tables.iter().filter(|table| table.parsed.is_some()) {
             anyhow::ensure!(
-                takes_marks && stages.contains_key(&table.name),
+                takes_marks && read.contains(&table.name),
                 "benchmarks.{}.parsed is read by nothing: {}",
                 table.name,
                 if takes_marks {
@@ -164,7 +171,11 @@ impl Around<'_> {
         );
         let trained: Vec<String> = self.trained().cloned().collect();
         for benchmark in attention.benchmarks(self.tables, &trained, &self.finetuning.fixed)? {
-            let attending = attention.attending(self.table(benchmark)?, self.mapping.as_ref())?;
+            let attending = attention.attending(
+                self.table(benchmark)?,
+                self.mapping.as_ref(),
+                self.parsed.get(benchmark),
+            )?;
             let tried = Tried { attending, ..self.tried(benchmark) };
             self.room(&tried)?;
             let (how, chosen) = (attention.name.clone(), self.chosen(Row::Base, benchmark));

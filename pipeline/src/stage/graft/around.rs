@@ -1,5 +1,6 @@
 //! What the stages of fine-tunings are made of, whether encoders are compared or one is tried alone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::encoder::config::Config as Sizes;
@@ -12,6 +13,7 @@ use crate::engine::stage::Stage;
 use crate::stage::align;
 use crate::stage::benchmark as tried;
 use crate::stage::compute::Compute;
+use crate::stage::corpus::Corpus;
 use crate::stage::encoder::Base;
 use crate::stage::finetune::attention::{self, Attending};
 use crate::stage::finetune::config::{ClassWeights, Config as Finetuning, Source};
@@ -36,6 +38,8 @@ pub(crate) struct Around<'a> {
     pub attentions: &'a [attention::Config],
     /// How the maps that attentions attend by are made, if the config says so.
     pub mapping: Option<Arc<Mapping>>,
+    /// What annotators say of the texts of benchmarks.
+    pub parsed: BTreeMap<String, Corpus>,
     /// The tables `[[recipes]]`.
     pub recipes: &'a [together::Config],
     /// Benchmarks with masks of their own.

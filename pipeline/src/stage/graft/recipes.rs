@@ -49,7 +49,8 @@ impl Around<'_> {
         on.benchmarks(self.tables, &self.benchmarks, &self.finetuning.fixed)
             .with_context(|| format!("{key}.attention"))?;
         let each = recipe.tasks.iter().map(|task| {
-            let attending = attention.attending(self.table(task)?, self.mapping.as_ref())?;
+            let attending =
+                attention.attending(self.table(task)?, self.mapping.as_ref(), self.parsed.get(task))?;
             let tried = Tried { attending, ..self.tried(task) };
             self.room(&tried)?;
             Ok(tried)

@@ -36,7 +36,13 @@ impl Mapping {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
         for (name, corpus) in names.iter().zip(parts) {
             let (config, vocabulary) = (self.config.clone(), self.vocabulary.clone());
-            stages.push(Box::new(Self { name: name.clone(), config, corpus: corpus.clone(), vocabulary }));
+            stages.push(Box::new(Self {
+                name: name.clone(),
+                config,
+                corpus: corpus.clone(),
+                vocabulary,
+                parsed: None,
+            }));
         }
         stages.push(Box::new(Joining {
             corpus: self.corpus,

@@ -42,8 +42,8 @@ pub(crate) struct MadeWith {
 pub(crate) enum Marks<'a> {
     /// What files of this format say of a benchmark's texts, if there are any.
     Parsed(Option<&'a Format>),
-    /// Nothing: the texts of a ranking's pairs, and rows of tagged words.
-    Put,
+    /// Nothing: texts with masked words, since an annotator has seen the words.
+    Hidden,
     /// Nothing: a line that a model is asked about.
     Line,
 }
@@ -158,9 +158,7 @@ impl Mapping {
                 Marks::Parsed(_) => {
                     "bring what an annotator says of the benchmark's texts (benchmarks.NAME.parsed), or set it to "
                 }
-                Marks::Put => {
-                    "a ranking's pairs, rows of tagged words, texts with masked words and passages beside questions are put together by the benchmark: set it to "
-                }
+                Marks::Hidden => "of texts with masked words an annotator has seen the words: set it to ",
                 Marks::Line => "a line is all that is known of it; ask a model whose maps were made with ",
             };
             anyhow::ensure!(
@@ -195,7 +193,17 @@ impl Mapping {
     /// When something is missing or damaged.
     pub(crate) fn tools_for(&self, maps: &[Map], context: &Context) -> anyhow::Result<Tools> {
         let artifact = |name: &str| Ok(context.artifact(name)?.to_owned());
-        self.tools_with(maps, self.vocabulary.0.load(context, self.vocabulary.1)?, &artifact)
+        let vocabulary = self.vocabulary.0.load(context, self.vocabulary.1)?;
+        let mut tools = self.tools_with(maps, vocabulary, &artifact)?;
+        if let Some(parsed) = &self.parsed {
+            let mut pieces = vec![];
+            parsed.each(context, |_, document| {
+                pieces.push(tools.piece(document));
+                Ok(())
+            })?;
+            tools.annotate(pieces);
+        }
+        Ok(tools)
     }
 
     /// The same with the vocabulary of a file; `artifact` says where a stage's artifact lies.

@@ -48,6 +48,15 @@ pub(crate) struct Fitted {
     pub tokens: usize,
 }
 
+/// A part of a text.
+#[derive(Debug, Clone)]
+pub(crate) struct Part<'t> {
+    /// The text.
+    pub text: &'t str,
+    /// The part, in bytes.
+    pub bytes: Range<usize>,
+}
+
 /// A row of a question and a passage.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Placed {
@@ -99,26 +108,30 @@ pub(crate) fn counted(tools: &Tools, texts: &[&str]) -> Result<Vec<Vec<Counted>>
 pub(crate) fn placed(
     tools: &Tools,
     limits: Limits,
-    pairs: &[(&str, &str)],
+    pairs: &[[Part<'_>; 2]],
 ) -> Result<Vec<Placed>, (usize, Error)> {
     joined(pairs.par_chunks(PAIRS).map(|pairs| some_placed(tools, limits, pairs)).collect(), PAIRS)
 }
 
-fn some_placed(tools: &Tools, limits: Limits, pairs: &[(&str, &str)]) -> Result<Vec<Placed>, (usize, Error)> {
+fn some_placed(
+    tools: &Tools,
+    limits: Limits,
+    pairs: &[[Part<'_>; 2]],
+) -> Result<Vec<Placed>, (usize, Error)> {
     let spell = |word: &str| tools.vocabulary().encode(&tools.vocabulary().within(word));
     let from = From { limits, ..tools.from(&spell) };
     let mut generator = Generator::new(from).map_err(|error| (0, error.into()))?;
     let (mut first, mut second) = (Reader::new(tools), Reader::new(tools));
-    let mut one = |question: &str, passage: &str| {
-        first.read_unmarked(question)?;
-        second.read_unmarked(passage)?;
+    let mut one = |[question, passage]: &[Part<'_>; 2]| {
+        first.read_part(question.text, question.bytes.clone())?;
+        second.read_part(passage.text, passage.bytes.clone())?;
         let sample = generator.build(first.text(), Some(second.text()))?;
         let words = words_of_second(&sample).into_iter().zip(second.words().iter());
         let words = words.map(|(tokens, word)| Word { bytes: word.bytes, tokens }).collect();
         Ok(Placed { sample, words })
     };
     let numbered = pairs.iter().enumerate();
-    numbered.map(|(number, (of, passage))| one(of, passage).map_err(|error| (number, error))).collect()
+    numbered.map(|(number, pair)| one(pair).map_err(|error| (number, error))).collect()
 }
 
 /// Chunks of so many, one behind the other, or the first error with its number among all.
@@ -247,10 +260,14 @@ mod tests {
 
     const LIMITS: Limits = Limits { tokens: 12, terms: 0, auxiliary: 0 };
 
+    fn asked(passage: &str) -> [Part<'_>; 2] {
+        ["Where?", passage].map(|text| Part { text, bytes: 0..text.len() })
+    }
+
     #[test]
     fn an_answer_stands_at_the_tokens_of_its_words() {
         let passage = "Née in  Ghents, Ghent";
-        let placed = placed(&tools(), LIMITS, &[("Where?", passage)]).unwrap().remove(0);
+        let placed = placed(&tools(), LIMITS, &[asked(passage)]).unwrap().remove(0);
         // [CLS] where ? [SEP] nee in ghent ##s , ghent [SEP]
         assert_eq!(placed.sample.input_ids, [2, 5, 6, 3, 11, 7, 8, 9, 10, 8, 3]);
         let at = |text: &str| {
@@ -264,9 +281,8 @@ mod tests {
         );
         assert_eq!(placed.ends(None), Ends { tokens: 11, first: 0, last: 0 });
         assert_eq!((placed.ends(Some(&(4..5))).last, placed.ends(Some(&(30..31))).last), (0, 0));
-        let short = super::placed(&tools(), Limits { tokens: 8, ..LIMITS }, &[("Where?", passage)])
-            .unwrap()
-            .remove(0);
+        let short =
+            super::placed(&tools(), Limits { tokens: 8, ..LIMITS }, &[asked(passage)]).unwrap().remove(0);
         // Ghents has no room: an answer that ends there does not stand in the row.
         assert_eq!((short.sample.cut, short.ends(Some(&(0..4))).first), (4, 4));
         assert_eq!((short.ends(Some(&(0..15))).last, short.ends(Some(&(9..15))).last), (0, 0));
@@ -275,7 +291,7 @@ mod tests {
     #[test]
     fn the_best_span_has_both_ends_in_the_passage_and_is_not_too_long() {
         let passage = "Née in Ghents, Ghent";
-        let placed = placed(&tools(), LIMITS, &[("Where?", passage)]).unwrap().remove(0);
+        let placed = placed(&tools(), LIMITS, &[asked(passage)]).unwrap().remove(0);
         let mut logits = vec![vec![0.0, 0.0]; 11];
         logits[0] = vec![1.0, 0.5];
         logits[1] = vec![9.0, 9.0];
@@ -325,8 +341,10 @@ mod tests {
             let layout = Layout { room: 16, overlap, question: 64 };
             let question = layout.question(&counted[0]);
             let windows = layout.windows(&question, &counted[1]);
-            let pairs: Vec<(&str, &str)> =
-                windows.iter().map(|window| ("a b", &passage[window.clone()])).collect();
+            let pairs = windows.iter().map(|window| {
+                [Part { text: "a b", bytes: 0..3 }, Part { text: &passage, bytes: window.clone() }]
+            });
+            let pairs: Vec<[Part<'_>; 2]> = pairs.collect();
             let placed = placed(&tools, Limits { tokens: 20, terms: 0, auxiliary: 0 }, &pairs).unwrap();
             let mut until = 0;
             for (window, placed) in windows.iter().zip(&placed) {
