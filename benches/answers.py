@@ -143,6 +143,12 @@ def settings(out):
         ("align.accumulate", how.get("align.accumulate"), 1),
         ("align.max_steps", how.get("align.max_steps"), None),
         ("align.frozen", how.get("align.frozen"), []),
+        ("align.optimiser", [key for key in how if key.startswith("align.optimiser")], []),
+        ("align.heads", [key for key in how if key.startswith("align.heads")], []),
+        ("dropout", [key for key in how if key.endswith("_dropout")], []),
+        ("align.adamw.weight_decay", how.get("align.adamw.weight_decay"), 0.01),
+        ("shards.layout.form", how.get("shards.layout.form"), "packed"),
+        ("compute.dtype", how.get("compute.dtype"), "f32"),
         ("align.answers.slots", answers["slots"], ["subject", "object"]),
     ]
     for key, found, expected in same:

@@ -81,6 +81,10 @@ fn described(
     let places = location::Places { data, world: config.world.is_some(), remotes };
     let graph = config.graph()?;
     if graph.is_none() && !needs::spells(config)? {
+        anyhow::ensure!(
+            config.vocabulary == vocabulary::Config::default(),
+            "[vocabulary] is read by nothing: words are counted as counts.what.case says, without a vocabulary; leave it out"
+        );
         stages.extend(on_corpus(config, None, &places)?);
         stages.extend(benchmarks(config, &places)?);
         return Ok(stages);

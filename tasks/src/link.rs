@@ -213,7 +213,7 @@ impl Stated {
         Self { statements, known }
     }
 
-    /// Whether a triple says what one of the graph says.
+    /// Whether a triple says what one of those says.
     #[must_use]
     pub fn has(&self, triple: Triple) -> bool {
         self.known.contains(self.statements.of(triple))

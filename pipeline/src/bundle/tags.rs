@@ -46,7 +46,7 @@ impl Heard {
                     let mut alone = rows.emptied();
                     let Places { heard, .. } = texts.push(0, &of_row, subwords, &mut alone);
                     let text = joined(vocabulary, &written[of_row]);
-                    known.push_words(&[WordRow { text, ids: alone.rows.ids }], rows)?;
+                    known.push_words(&[WordRow::alone(text, alone.rows.ids)], rows)?;
                     heard
                 }
             };

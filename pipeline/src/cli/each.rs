@@ -69,11 +69,9 @@ pub(super) fn each(
     }
     match (whole, is_compared) {
         (Exit::Ok, true) => compare::compare(&folders, format),
-        (Exit::Ok, false) => Ok(Exit::Ok),
-        _ => {
-            print::note(
-                "scores are not compared, since a stage failed: run the same again, or `engraft compare FOLDER FOLDER`",
-            );
+        (_, is_compared) => {
+            let why = if is_compared { "a stage failed" } else { "no stage `scores` is among what was run" };
+            print::note(&format!("scores are not compared: {why}"));
             Ok(whole)
         }
     }
@@ -125,7 +123,7 @@ fn turns(given: &[String], sets: &[String]) -> anyhow::Result<Vec<Turn>> {
         let is_twice = turns[..place].iter().any(|other| other.name.eq_ignore_ascii_case(&turn.name));
         anyhow::ensure!(
             !turn.name.is_empty() && !is_twice,
-            "--each: folders are named after the first setting's values, and of {} nothing is left that names one{}: choose other values",
+            "--each names folders after the first setting's values, and {} gives no name{}: choose other values",
             set::shown(&turn.set[0]),
             if is_twice { " apart from the others" } else { "" }
         );
@@ -231,9 +229,9 @@ mod tests {
             (&["a=[1]"], "two values at least"),
             (&["a"], "expected KEY=VALUE"),
             (&["a=[1, 2]", "b=[1, 2, 3]"], "--each b has 3 values, and the first --each 2"),
-            (&["a=[\"x/bert\", \"X/BERT\"]"], "nothing is left that names one apart from the others"),
-            (&["a=[\"/\", \"y\"]"], "of a=\"/\" nothing is left that names one"),
-            (&["a=[\"..\", \"y\"]"], "nothing is left"),
+            (&["a=[\"x/bert\", \"X/BERT\"]"], "gives no name apart from the others"),
+            (&["a=[\"/\", \"y\"]"], "a=\"/\" gives no name"),
+            (&["a=[\"..\", \"y\"]"], "gives no name"),
             (&["a.b=[1, 2]", "a=[3, 4]"], "--each a and a.b set the same"),
             (&["a=[x, y]"], "texts in quotes"),
         ] {

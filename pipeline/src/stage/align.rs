@@ -40,7 +40,7 @@ use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
 pub(crate) use config::Config;
-use learnt::Learned;
+use learnt::Trained;
 
 /// The name of the stage, and of the table.
 const NAME: &str = "align";
@@ -229,7 +229,7 @@ impl Aligning {
     }
 
     /// Puts what it takes to ask the model beside its weights: `said` of what, over texts of so many tokens.
-    fn complete(&self, context: &Context, said: &Learned) -> anyhow::Result<()> {
+    fn complete(&self, context: &Context, said: &Trained) -> anyhow::Result<()> {
         let folder = context.out().join(MODEL);
         let (source, case) = &self.from.vocabulary;
         let vocabulary = source.load(context, *case)?;
@@ -258,7 +258,7 @@ impl Aligning {
     }
 
     /// What the finished model says of itself.
-    fn card(&self, context: &Context, said: Learned) -> anyhow::Result<()> {
+    fn card(&self, context: &Context, said: Trained) -> anyhow::Result<()> {
         let out = context.out();
         let training = format!(
             "## Training\n\nStage `{}`: {} steps over {}, seed {}, peak learning rate {}.\n\n{}",

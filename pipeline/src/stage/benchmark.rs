@@ -52,8 +52,8 @@ pub(crate) struct Config {
     /// What an annotator (Stanza, spaCy) says of the benchmark's texts, in any format of texts: documents are called by the `id` of an example in
     /// `benchmark-NAME`, a second text by that and `/pair`, a choice by that and its number from 0 (`ID/0`); a text without a label of GLUE's task by the name of the file that
     /// is handed in and its index (`RTE/0`). With `maps.entities` or `maps.phrases = "marked"` attention by maps takes them from there; a
-    /// text without a document has none. The characters must be those of the benchmark's text. Of a ranking, of tagged words and of answers in passages documents may be called anything: they are found
-    /// by their text, a passage, a question as it is worded, or the words of a row with a space between them. Texts with masked words take none: an annotator has seen the words.
+    /// text without a document has none. The characters must be those of the benchmark's text. For rankings, tagged words and answers in passages ids are ignored: a
+    /// document is matched by its text, which must equal a passage, a question as worded, or an example's words joined by single spaces. Masked words take none: the annotator saw them.
     ///
     /// Source: KAM-BERT, section 4.1: Stanza's entities and parses.
     #[serde(default, skip_serializing)]

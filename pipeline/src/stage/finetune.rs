@@ -37,6 +37,7 @@ use super::encoder::{Base, MODEL};
 use crate::bundle::task_file::{self, TaskFile};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Resume, Stage};
 use crate::stage::training::steps::ended;
 use benchmark::{Benchmark, Score};
@@ -191,6 +192,10 @@ impl Stage for Finetune {
 
     fn computes_on(&self) -> Option<String> {
         Some(self.tried.compute.told())
+    }
+
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        Ok(self.tried.attending.licence())
     }
 
     fn inputs(&self) -> Vec<Input> {

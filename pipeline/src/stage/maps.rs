@@ -195,8 +195,8 @@ impl Mapping {
 
     /// The same, by what an annotator says of the texts that are mapped.
     #[must_use]
-    pub(crate) fn with_parsed(&self, parsed: Corpus) -> Self {
-        Self { parsed: Some(parsed), ..self.clone() }
+    pub(crate) fn with_parsed(&self, parsed: Option<Corpus>) -> Self {
+        Self { parsed, ..self.clone() }
     }
 
     /// What an annotator says of texts, if anything is brought.

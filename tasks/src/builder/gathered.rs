@@ -40,7 +40,7 @@ impl Gathered {
 
     /// The rows.
     #[must_use]
-    pub fn rows(mut self) -> Rows {
+    pub fn into_rows(mut self) -> Rows {
         self.rows.set_positions(self.positions);
         self.rows
     }

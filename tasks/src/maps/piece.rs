@@ -58,6 +58,29 @@ impl Piece {
     }
 }
 
+impl Piece {
+    /// A part of it, with what lies inside.
+    pub(super) fn part(&self, bytes: &Range<usize>) -> Self {
+        Self {
+            text: self.text[bytes.clone()].to_owned(),
+            // A part has no sentences of its own: it is read as a whole.
+            sentences: vec![],
+            entities: within(&self.entities, bytes),
+            phrases: self.phrases.iter().filter_map(|phrase| shifted(phrase, bytes)).collect(),
+        }
+    }
+
+    /// The same of `text`, which is white space and then this text; none where it is not.
+    pub(super) fn behind(mut self, text: &str) -> Option<Self> {
+        let space = text.strip_suffix(self.text.as_str()).filter(|space| space.trim().is_empty())?.len();
+        let moved = |bytes: &mut Range<usize>| *bytes = bytes.start + space..bytes.end + space;
+        self.entities.iter_mut().flat_map(|entity| &mut entity.pieces).for_each(moved);
+        self.phrases.iter_mut().for_each(moved);
+        text.clone_into(&mut self.text);
+        Some(self)
+    }
+}
+
 /// The entities that lie inside a part of a text, with places that count from its beginning.
 pub(super) fn within(entities: &[Entity], bytes: &Range<usize>) -> Vec<Entity> {
     let inside = |entity: &Entity| {
@@ -70,4 +93,31 @@ pub(super) fn within(entities: &[Entity], bytes: &Range<usize>) -> Vec<Entity> {
 pub(super) fn shifted(piece: &Range<usize>, bytes: &Range<usize>) -> Option<Range<usize>> {
     let is_inside = bytes.start <= piece.start && piece.end <= bytes.end;
     is_inside.then(|| piece.start - bytes.start..piece.end - bytes.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_keeps_what_lies_in_it_where_it_stands() {
+        let label = text::Labels::default().intern("sign").unwrap();
+        let ranges = |of: &[(usize, usize)]| of.iter().map(|(start, end)| *start..*end).collect::<Vec<_>>();
+        let entity = |of| Entity { pieces: ranges(of), label, concepts: vec![] };
+        let whole = Piece {
+            text: "a fever of bed nine".to_owned(),
+            sentences: vec![],
+            entities: vec![entity(&[(2, 7)]), entity(&[(8, 14), (15, 19)]), entity(&[(2, 7), (11, 14)])],
+            phrases: ranges(&[(0, 7), (11, 19)]),
+        };
+        let part = whole.part(&(8..19));
+        assert_eq!((part.text.as_str(), &part.phrases), ("of bed nine", &ranges(&[(3, 11)])));
+        let pieces = |of: &Piece| of.entities.iter().map(|of| of.pieces.clone()).collect::<Vec<_>>();
+        assert_eq!(pieces(&part), [ranges(&[(0, 6), (7, 11)])]);
+        // As byte-level BPE spells words that follow others.
+        let behind = part.clone().behind(" of bed nine").unwrap();
+        assert_eq!((behind.text.as_str(), &behind.phrases), (" of bed nine", &ranges(&[(4, 12)])));
+        assert_eq!(pieces(&behind), [ranges(&[(1, 7), (8, 12)])]);
+        assert!(part.behind("of bed ten").is_none());
+    }
 }

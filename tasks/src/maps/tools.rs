@@ -1,6 +1,7 @@
 //! What samples of maps are made with: vocabulary, dictionary, phrases, relevance and graph, read from the artifacts before.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use base::read::ReadError;
@@ -28,6 +29,9 @@ use crate::token::encode::{Case, Vocabulary};
 
 /// Texts of one thread at a time.
 const TEXTS: usize = 64;
+
+/// Rows of texts and what became of these, or the number of the text that is refused.
+type Rows = Result<(Vec<Sample>, Counts), (usize, Error)>;
 
 /// Everything that samples are made with.
 #[derive(Debug)]
@@ -106,12 +110,11 @@ impl Tools {
         })
     }
 
-    /// Takes what is marked in these texts wherever one of them is mapped; of two of the same text the first. Returns how many texts there are.
-    pub fn annotate(&mut self, pieces: Vec<Piece>) -> usize {
+    /// Takes what is marked in these texts wherever one of them is mapped; of two of the same text the first.
+    pub fn annotate(&mut self, pieces: Vec<Piece>) {
         for piece in pieces {
             self.annotated.entry(piece.text.clone()).or_insert(piece);
         }
-        self.annotated.len()
     }
 
     /// Whether something may be marked in texts.
@@ -123,7 +126,7 @@ impl Tools {
     /// Whether something may be marked in this text.
     #[must_use]
     pub fn is_annotated(&self, text: &str) -> bool {
-        self.annotated.contains_key(text)
+        self.annotated(text).is_some()
     }
 
     /// What is marked in a text, if anything may be.
@@ -134,6 +137,13 @@ impl Tools {
     /// A text with what is marked in it.
     fn marked(&self, text: &str) -> Piece {
         self.annotated(text).cloned().unwrap_or_else(|| Piece::unmarked(text))
+    }
+
+    /// A part of a text with what is marked in it, which is `shown` as a vocabulary spells words that follow others.
+    #[must_use]
+    pub fn marked_part(&self, text: &str, bytes: &Range<usize>, shown: &str) -> Piece {
+        let piece = self.annotated(text).and_then(|piece| piece.part(bytes).behind(shown));
+        piece.unwrap_or_else(|| Piece::unmarked(shown))
     }
 
     /// How samples are made.
@@ -240,8 +250,25 @@ impl Tools {
         let some = |texts: &[(&str, Option<&str>)]| {
             self.some_rows(0, limits, &texts.iter().map(piece).collect::<Vec<_>>())
         };
-        let chunks: Vec<_> = texts.par_chunks(TEXTS).map(some).collect();
-        let (mut all, mut counts) = (Vec::with_capacity(texts.len()), Counts::default());
+        Self::together(texts.par_chunks(TEXTS).map(some).collect())
+    }
+
+    /// The same of texts that something may be marked in.
+    ///
+    /// # Errors
+    /// As [`Tools::samples`], with the number of the text.
+    pub fn rows_of(
+        &self,
+        limits: Limits,
+        texts: &[(Piece, Option<Piece>)],
+    ) -> Result<(Vec<Sample>, Counts), (usize, Error)> {
+        let some = |texts: &[(Piece, Option<Piece>)]| self.some_rows(0, limits, texts);
+        Self::together(texts.par_chunks(TEXTS).map(some).collect())
+    }
+
+    /// The rows of chunks of texts, one behind the other.
+    fn together(chunks: Vec<Rows>) -> Rows {
+        let (mut all, mut counts) = (Vec::new(), Counts::default());
         for (number, chunk) in chunks.into_iter().enumerate() {
             let (rows, of_chunk) = chunk.map_err(|(text, error)| (number * TEXTS + text, error))?;
             all.extend(rows);

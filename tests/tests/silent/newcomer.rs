@@ -141,6 +141,13 @@ fn words_are_counted_without_a_vocabulary_and_one_of_the_wrong_case_is_refused_b
     let words =
         Engraft::plain(&["query", "select word, occurrences from words where word = 'symptom'"], &out).ok();
     assert!(words.contains("symptom"), "{words}");
+    let unread =
+        Engraft::own(&["plan"], &folder.join("c.toml"), &out).set("vocabulary.case=\"cased\"").output();
+    assert!(
+        unread.code() == Some(2) && unread.text().contains("[vocabulary] is read by nothing"),
+        "{}",
+        unread.text()
+    );
     // Maps are made of words as a vocabulary spells them.
     let run = Engraft::own(&["plan"], &folder.join("c.toml"), &out).set("maps={}").output();
     assert!(run.code() == Some(2) && run.text().contains("name a vocab.txt"), "{}", run.text());

@@ -129,7 +129,7 @@ impl Blanks {
         };
         anyhow::ensure!(
             blanks.all.iter().any(is_told),
-            "[align.answers] has nothing to learn: of {} triples of the part train, every name of the graph may stand where one has a blank",
+            "[align.answers] has nothing to learn: for each of the {} triples of the part train, every name of the graph is a true answer",
             blanks.counts.learnt
         );
         Ok(blanks)
@@ -186,7 +186,7 @@ impl Blanks {
             Anchor { negatives: own - 1, also_match: also.map(|(_, row, _)| *row).collect() }
         };
         let anchors = blanks.iter().enumerate().map(anchor).collect();
-        Batch { task: 0, rows: gathered.rows(), targets: Targets::Anchors(anchors) }
+        Batch { task: 0, rows: gathered.into_rows(), targets: Targets::Anchors(anchors) }
     }
 }
 
@@ -341,6 +341,6 @@ mod tests {
         let settings = Answers { slots: vec![Slot::Relation], ..Answers::default() };
         let refused =
             found(folder.path(), &[("a", "treats", "b")], "none", &settings).map(|_| ()).unwrap_err();
-        assert!(refused.to_string().contains("every name of the graph may stand"), "{refused}");
+        assert!(refused.to_string().contains("every name of the graph is a true answer"), "{refused}");
     }
 }

@@ -73,9 +73,9 @@ pub(crate) struct Config {
     pub relations: Option<Relations>,
     /// In place of names, what stands where a triple of the split's part `train` has a blank: a bi-encoder for link prediction, which `rank.by = "similarity"` asks, as SimKGC (Wang et al.
     /// 2022). The row of the triple, by `shards.layout`, is to have a larger cosine with the name of what stands there than with the other names of the batch and that of the triple's
-    /// other end, but for names that may stand there as well. `batch` counts rows with a blank; `types`, `pairs_per_entity`, `loss`, `margin`, `relations` and `max_tokens` are of names alone.
-    /// SimKGC has an encoder each for rows and names, learns the temperature, takes a margin off each match, asks the other way round as well, and compares a triple's other end with its own row
-    /// alone, here all rows of the batch are (`models.py`, `trainer.py`).
+    /// other end, but for names that may stand there as well. `batch` counts rows with a blank; `types`, `pairs_per_entity`, `loss`, `margin`, `relations` and `max_tokens` apply to names only.
+    /// SimKGC has separate encoders for rows and names, learns the temperature, subtracts a margin from matches, also ranks rows for each name, and compares a triple's other end with its own row only;
+    /// here all rows of the batch are compared with it (`models.py`, `trainer.py`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
     /// Steps between training states, from which an interrupted run resumes and which `--restart` removes. Shapes no artifact.

@@ -25,7 +25,7 @@ const ANSWERS: &str = "answers";
 const RELATIONS_FILE: &str = "relations.json";
 
 /// What was learnt, for those who ask the model.
-pub(super) struct Learned {
+pub(super) struct Trained {
     /// The name of the output.
     pub(super) output: &'static str,
     /// What the output says.
@@ -58,7 +58,7 @@ impl Aligning {
         context: &Context,
         graph: Graph,
         vocabulary: &Vocabulary,
-    ) -> anyhow::Result<Learned> {
+    ) -> anyhow::Result<Trained> {
         let config = &self.config;
         let names = Names::new(&graph, context.artifact("triples")?, config, vocabulary)?;
         context.record("names", serde_json::to_value(names.counts)?);
@@ -91,7 +91,7 @@ impl Aligning {
         let of_triples = learnt.facts.map(|facts| hub::sources_of_triples(&facts.sources));
         let sources = std::iter::once(hub::sources_of_names(&names.sources)).chain(of_triples).collect();
         let says = "the cosine of two names' vectors";
-        Ok(Learned { output: NAMES, over, says, sources, max_tokens: config.max_tokens })
+        Ok(Trained { output: NAMES, over, says, sources, max_tokens: config.max_tokens })
     }
 
     /// Learns what stands where triples have a blank.
@@ -101,7 +101,7 @@ impl Aligning {
         graph: Graph,
         vocabulary: &Vocabulary,
         answers: &Answers,
-    ) -> anyhow::Result<Learned> {
+    ) -> anyhow::Result<Trained> {
         let (config, layout) = (&self.config, self.from.layout);
         let blanks = Blanks::read(&graph, context.artifact("split")?, answers, vocabulary, layout)?;
         drop(graph);
@@ -125,6 +125,6 @@ impl Aligning {
         );
         let says = "the cosine of two texts' vectors; what a triple with a blank is near, stage `rank` says";
         let sources = vec![hub::sources_of_triples(&blanks.sources)];
-        Ok(Learned { output: ANSWERS, over, says, sources, max_tokens })
+        Ok(Trained { output: ANSWERS, over, says, sources, max_tokens })
     }
 }

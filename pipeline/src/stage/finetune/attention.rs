@@ -28,6 +28,7 @@ use crate::bundle::task_file;
 use crate::config::range::number;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::Input;
 use crate::stage::benchmark as tried;
 use crate::stage::corpus::Corpus;
@@ -170,11 +171,9 @@ impl Config {
             None | Some(Kind::Tags | Kind::MaskedWords | Kind::Span) => Kept::WithTexts,
             Some(_) => Kept::InStage,
         };
-        let mapping = match (kept, parsed) {
-            (Kept::WithTexts, Some(parsed)) => Arc::new(mapping.with_parsed(parsed.clone())),
-            _ => Arc::clone(mapping),
-        };
-        Ok(Attending::Knowledge(knowledge.clone(), mapping, kept))
+        let attending = Attending::Knowledge(knowledge.clone(), Arc::clone(mapping), kept);
+        // An annotator has seen the words that are masked.
+        Ok(attending.on_texts(parsed.filter(|_| on.kind() != Some(Kind::MaskedWords))))
     }
 }
 
@@ -201,6 +200,35 @@ impl Knowledge {
 }
 
 impl Attending {
+    /// The same on texts of another benchmark, of which an annotator says `parsed`.
+    #[must_use]
+    pub(crate) fn on_texts(&self, parsed: Option<&Corpus>) -> Self {
+        match self {
+            Attending::Knowledge(knowledge, mapping, Kept::WithTexts)
+                if parsed.is_some() || mapping.parsed().is_some() =>
+            {
+                let mapping = Arc::new(mapping.with_parsed(parsed.cloned()));
+                Attending::Knowledge(knowledge.clone(), mapping, Kept::WithTexts)
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// What an annotator says of texts that are mapped as they are read, if anything is brought.
+    #[must_use]
+    pub(crate) fn parsed(&self) -> Option<&Corpus> {
+        match self {
+            Attending::Knowledge(_, mapping, _) => mapping.parsed(),
+            Attending::Plain | Attending::Labels(..) => None,
+        }
+    }
+
+    /// What may be done with what is made of these annotations.
+    #[must_use]
+    pub(crate) fn licence(&self) -> Licence {
+        self.parsed().map_or(Licence::None, Corpus::licence)
+    }
+
     /// Describes it; plain attention is described by nothing.
     pub(crate) fn describe(&self, to: &mut dyn Describe) {
         // Versions are raised whenever the same settings come to other bytes: 2 is where attention became part of a layer's one operation, 3

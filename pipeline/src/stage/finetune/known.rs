@@ -1,7 +1,10 @@
 //! What is known of the words of texts that are put together by a benchmark: the pairs of a ranking, rows of tagged words, texts with masked words, and questions beside passages.
 
+use std::collections::BTreeSet;
+
 use batch::maps::expand::Map;
 use downstream::encode::Framed;
+use serde_json::json;
 use tasks::maps::generators::Limits;
 use tasks::maps::tools::Tools;
 use tasks::token::encode::{Case, Vocabulary};
@@ -55,27 +58,25 @@ impl Known {
         Ok(Self { tools: Tools::plain(vocabulary, case)?, limits, maps: vec![] })
     }
 
-    /// Says how many of these texts of the benchmark `name` an annotator has a document of, where one was brought.
+    /// Says how many different texts of the benchmark `name` an annotator has a document of, where one was brought.
     ///
     /// # Errors
     /// When there is none of any: the annotations are not the benchmark's.
-    pub(super) fn told<'t>(
+    pub(super) fn covered<Texts: Iterator<Item = String>>(
         &self,
         name: &str,
-        texts: impl Iterator<Item = &'t str>,
+        texts: impl FnOnce() -> Texts,
         context: &Context,
     ) -> anyhow::Result<()> {
         if !self.tools.has_annotated() {
             return Ok(());
         }
-        let (mut all, mut found) = (0_u64, 0_u64);
-        for text in texts {
-            all += 1;
-            found += u64::from(self.tools.is_annotated(text));
-        }
-        context.record(&format!("annotated.{name}"), serde_json::json!({"texts": all, "annotated": found}));
+        let texts: BTreeSet<String> = texts().collect();
+        let annotated = texts.iter().filter(|text| self.tools.is_annotated(text)).count();
+        let facts = json!({"texts": texts.len(), "annotated": annotated});
+        context.record(&format!("annotated.{name}"), facts);
         anyhow::ensure!(
-            found > 0 || all == 0,
+            annotated > 0 || texts.is_empty(),
             "benchmarks.{name}.parsed: none of its documents has a text of the benchmark: annotate passages and questions as they stand, and tagged words with a space between them"
         );
         Ok(())

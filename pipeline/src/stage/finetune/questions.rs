@@ -2,7 +2,7 @@
 //!
 //! A row is a question beside a window of a passage. Of several rows the best span of the best row is the answer, each span being compared with "no answer" in its own row.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use base::rng::RngKey;
@@ -93,8 +93,8 @@ impl Questions {
             let passages = passages(example).passages.iter().map(|passage| passage.text.clone());
             std::iter::once(example.text.clone()).chain(passages).collect::<Vec<String>>()
         };
-        let texts: BTreeSet<String> = all.examples.examples.iter().flat_map(texts).collect();
-        all.known.told(&all.examples.name, texts.iter().map(String::as_str), context)?;
+        let (name, examples) = (&all.examples.name, &all.examples.examples);
+        all.known.covered(name, || examples.iter().flat_map(texts), context)?;
         all.cut_up = all.cut_into_windows(&looked)?;
         let trains = |place: &usize| {
             let (example, windows) = (&all.examples.examples[*place], &all.cut_up[place].windows);

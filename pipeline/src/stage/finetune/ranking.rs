@@ -130,8 +130,7 @@ impl Ranking {
                 let queries = queries.iter().map(|query| query.text(self.wording));
                 queries.chain(passages.iter().map(|passage| passage.text.clone())).collect()
             };
-            let all: Vec<String> = self.train.iter().chain([&self.test]).flat_map(of).collect();
-            known.told(name, all.iter().map(String::as_str), context)?;
+            known.covered(name, || self.train.iter().chain([&self.test]).flat_map(of), context)?;
         }
         Ok(Self { known, ..self })
     }

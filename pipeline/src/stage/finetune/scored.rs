@@ -1,5 +1,7 @@
 //! Stages of a benchmark with `trained_on`: models that were fine-tuned on another benchmark, scored on this one's part `test`. Nothing is trained.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use base::whole::write_whole;
 use downstream::example::Part;
@@ -10,6 +12,7 @@ use super::{SAID, SCORES, Scores, Tried, answers, facts, scores, together};
 use crate::bundle::task_file::TaskFile;
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Stage};
 use crate::stage::encoder::MODEL;
 use crate::stage::retrain::heads::MASK;
@@ -70,6 +73,10 @@ impl Stage for Scored {
 
     fn computes_on(&self) -> Option<String> {
         Some(self.tried.compute.told())
+    }
+
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        Ok(self.tried.attending.licence())
     }
 
     fn inputs(&self) -> Vec<Input> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use downstream::encode::{Frame, Framed};
@@ -121,14 +122,22 @@ impl Sentences {
         let (mut rows, mut places) = (vec![], HashMap::new());
         for place in 0..self.examples.examples.len() {
             let written = words(&self.examples.examples[place].answer).words;
+            let whole: Arc<str> = written.join(" ").into();
             for of_row in self.pieces(place).into_iter().flat_map(|piece| self.rows_of(place, piece)) {
                 let mut row = Framed::new(self.frame)?;
                 self.texts.push(place, &of_row, self.subwords, &mut row);
                 places.insert((place, of_row.start), rows.len());
-                rows.push(WordRow { text: joined(vocabulary, &written[of_row]), ids: row.rows.ids });
+                let (start, of_row) =
+                    (whole.len() - written[of_row.start..].join(" ").len(), &written[of_row]);
+                rows.push(WordRow {
+                    bytes: start..start + of_row.join(" ").len(),
+                    whole: Arc::clone(&whole),
+                    text: joined(vocabulary, of_row),
+                    ids: row.rows.ids,
+                });
             }
         }
-        known.told(&self.examples.name, rows.iter().map(|row| row.text.as_str()), context)?;
+        known.covered(&self.examples.name, || rows.iter().map(|row| row.whole.to_string()), context)?;
         let (mapped, unknown) = known.of_words(&rows)?;
         let facts = json!({"rows": rows.len(), "rows_without_maps": unknown});
         context.record(&format!("known.{}", self.examples.name), facts);

@@ -21,6 +21,7 @@ use super::{SCORES, Scores, Tried, answers, complete, facts, model_card, steps};
 use crate::config::range::{MANY, inside, number, whole};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::licence::Licence;
 use crate::engine::stage::{Input, Resume, Stage};
 use crate::stage::encoder::{Base, MODEL};
 use crate::stage::shards::Shards;
@@ -232,6 +233,11 @@ impl Stage for Together {
         if let Some(tried) = self.tried.first() {
             tried.describe(to);
         }
+        for tried in self.tried.iter().skip(1) {
+            if let Some(parsed) = tried.attending.parsed() {
+                describe::under(to, &format!("parsed.{}", tried.name), |to| parsed.describe(to));
+            }
+        }
         self.base.describe(to);
         to.field("finetune.seed", self.seed.into());
         let lengths: Vec<usize> = self.tried.iter().map(|tried| tried.fixed.max_tokens).collect();
@@ -258,6 +264,10 @@ impl Stage for Together {
 
     fn computes_on(&self) -> Option<String> {
         self.tried.first().map(|tried| tried.compute.told())
+    }
+
+    fn licence(&self, _: &Path) -> anyhow::Result<Licence> {
+        Ok(self.tried.iter().fold(Licence::None, |all, tried| all.with(tried.attending.licence())))
     }
 
     fn inputs(&self) -> Vec<Input> {

@@ -307,7 +307,10 @@ impl Around<'_> {
                 let (stage, on, whose) = (stage.clone(), trained.benchmark.clone(), trained.whose);
                 stages.push(Box::new(Scored {
                     name: name.clone(),
-                    tried: Tried { attending: tried.attending.clone(), ..self.tried(other) },
+                    tried: Tried {
+                        attending: tried.attending.on_texts(self.parsed.get(other)),
+                        ..self.tried(other)
+                    },
                     model: Trained { stage, on, whose, pruned: None },
                     seed,
                 }));

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use base::read::ReadError;
@@ -15,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tasks::maps::config::{Config as Samples, Entities, Graph, Phrases, Terms};
 use tasks::maps::generators::Limits;
+use tasks::maps::piece::Piece;
 use tasks::maps::tools::Tools;
 use tasks::token::encode::Vocabulary;
 use text::count;
@@ -88,10 +91,23 @@ impl MappedRows {
 /// A row of words that are tagged, before anything is known of them.
 #[derive(Debug)]
 pub(crate) struct WordRow {
-    /// The words as a text.
+    /// All words of its example, a space between them: what an annotator may have seen.
+    pub whole: Arc<str>,
+    /// The words of the row in it, in bytes.
+    pub bytes: Range<usize>,
+    /// The words of the row as a text.
     pub text: String,
     /// The tokens of the row, which are spelt word by word.
     pub ids: Vec<u32>,
+}
+
+impl WordRow {
+    /// A row of a text of which nothing else is known.
+    #[must_use]
+    pub(crate) fn alone(text: String, ids: Vec<u32>) -> Self {
+        let whole: Arc<str> = text.as_str().into();
+        Self { bytes: 0..whole.len(), whole, text, ids }
+    }
 }
 
 impl MappedRows {
@@ -106,8 +122,9 @@ impl MappedRows {
         rows: &[WordRow],
         maps: &[Map],
     ) -> anyhow::Result<(Self, u64)> {
-        let texts: Vec<(&str, Option<&str>)> = rows.iter().map(|row| (row.text.as_str(), None)).collect();
-        let (mut made, _) = tools.rows(limits, &texts).map_err(|(text, error)| {
+        let piece = |row: &WordRow| (tools.marked_part(&row.whole, &row.bytes, &row.text), None);
+        let texts: Vec<(Piece, Option<Piece>)> = rows.iter().map(piece).collect();
+        let (mut made, _) = tools.rows_of(limits, &texts).map_err(|(text, error)| {
             let text = rows.get(text).map_or("", |row| row.text.as_str());
             anyhow::Error::new(error).context(format!("{text:?}"))
         })?;
@@ -158,7 +175,7 @@ impl Mapping {
                 Marks::Parsed(_) => {
                     "bring what an annotator says of the benchmark's texts (benchmarks.NAME.parsed), or set it to "
                 }
-                Marks::Hidden => "of texts with masked words an annotator has seen the words: set it to ",
+                Marks::Hidden => "an annotator saw the masked words: set it to ",
                 Marks::Line => "a line is all that is known of it; ask a model whose maps were made with ",
             };
             anyhow::ensure!(
@@ -197,10 +214,11 @@ impl Mapping {
         let mut tools = self.tools_with(maps, vocabulary, &artifact)?;
         if let Some(parsed) = &self.parsed {
             let mut pieces = vec![];
-            parsed.each(context, |_, document| {
+            let (_, told) = parsed.read(context, |_, document| {
                 pieces.push(tools.piece(document));
                 Ok(())
             })?;
+            told.record(context);
             tools.annotate(pieces);
         }
         Ok(tools)

@@ -105,7 +105,7 @@ impl Asked<'_> {
                 }
                 gathered.push(&sample);
             }
-            for said in ask(&self.predictor, &gathered.rows())? {
+            for said in ask(&self.predictor, &gathered.into_rows())? {
                 take(done, said);
                 done += 1;
             }
