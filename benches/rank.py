@@ -1,6 +1,6 @@
 """Link prediction by plain PyTorch and transformers: the peer of `engraft run rank --preset kg-bert`.
 
-    python benches/rank.py DATA [--out OUT] [--relations] [--train] [--threads N] [--triples N]
+    python benches/rank.py DATA [--out OUT] [--relations] [--train [--state FILE]] [--threads N] [--triples N]
 
 DATA has `kg-bert/data/umls` and the encoder `minilm`. OUT is the output folder of engraft after the command above. What is done is what KG-BERT's
 `run_bert_link_prediction.py` does, but for the score, which is the difference of both logits and not that of true alone: each held-out triple's subject and object are replaced by every entity, what the graph states is left out, one pass scores
@@ -8,7 +8,7 @@ each triple, rows are padded to the longest of their batch, and a batch is one q
 
 Without --train the weights are those that engraft trained (OUT/retrain/model), so that both score the same: told are the time of either, the largest difference of a
 score, and how many ranks differ. With --train the encoder is trained here first, on the same budget: 5 epochs, a rate of 5e-5 after a warm-up of a tenth, 32 rows a
-batch, 5 corrupted triples each.
+batch, 5 corrupted triples each. With --state the training is kept there after each epoch, and goes on from there.
 
 With --relations the relation between a triple's subject and object is asked for, as `run_bert_relation_prediction.py` does: one pass for each pair of entities, with a blank
 between them, whose score of a relation is its log probability; 20 epochs. OUT is then the output folder of the config in docs/results.md.
@@ -96,7 +96,7 @@ def truths(graph, rng):
     return samples
 
 
-def train(model, batch, samples, epochs, rng):
+def train(model, batch, samples, epochs, rng, state=None):
     size = 32
     steps = -(-len(samples) // size) * epochs
     decays = lambda name: not (name.endswith("bias") or "LayerNorm" in name)
@@ -110,8 +110,17 @@ def train(model, batch, samples, epochs, rng):
     )
     warm = steps // 10
     rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda s: (s + 1) / warm if s < warm else (steps - s) / (steps - warm))
+    parts = {"model": model, "optimiser": optimiser, "rate": rate}
+    begun = 0
+    if state and state.exists():
+        kept = torch.load(state, weights_only=False)
+        for name, part in parts.items():
+            part.load_state_dict(kept[name])
+        rng.setstate(kept["rng"])
+        torch.set_rng_state(kept["torch"])
+        samples[:], begun = kept["samples"], kept["epoch"]
     model.train()
-    for epoch in range(epochs):
+    for epoch in range(begun, epochs):
         rng.shuffle(samples)
         lost, started = 0.0, time.perf_counter()
         for at in range(0, len(samples), size):
@@ -126,6 +135,11 @@ def train(model, batch, samples, epochs, rng):
             lost += loss.item() * len(some)
         told = {"epoch": epoch + 1, "of": epochs, "loss": round(lost / len(samples), 4), "s": round(time.perf_counter() - started, 1)}
         print(json.dumps(told), file=sys.stderr, flush=True)
+        if state:
+            kept = {name: part.state_dict() for name, part in parts.items()}
+            made = state.with_suffix(".new")
+            torch.save({**kept, "rng": rng.getstate(), "torch": torch.get_rng_state(), "samples": samples, "epoch": epoch + 1}, made)
+            made.rename(state)
 
 
 @torch.no_grad()
@@ -182,6 +196,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--relations", action="store_true")
     parser.add_argument("--train", action="store_true")
+    parser.add_argument("--state", type=Path, help="where --train keeps what it has trained")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--triples", type=int, help="score the first so many only")
     parser.add_argument("--seed", type=int, default=1)
@@ -197,9 +212,9 @@ def main():
         rng, model, started = random.Random(given.seed), Model(given.data / "minilm", classes), time.perf_counter()
         if given.relations:
             numbers = list(graph.relations)
-            train(model, batch, [(triple, numbers.index(triple[1])) for triple in graph.parts["train"]], 20, rng)
+            train(model, batch, [(triple, numbers.index(triple[1])) for triple in graph.parts["train"]], 20, rng, given.state)
         else:
-            train(model, batch, truths(graph, rng), 5, rng)
+            train(model, batch, truths(graph, rng), 5, rng, given.state)
         print(json.dumps({"trained_s": round(time.perf_counter() - started, 1)}), flush=True)
         started = time.perf_counter()
         found = rank(model, graph, asked)
