@@ -17,8 +17,9 @@ import sys
 import time
 from pathlib import Path
 
+import ledger
 import torch
-from rank import Graph, told
+from rank import Graph, compared, told, updates
 from transformers import AutoModel, AutoTokenizer
 
 
@@ -30,22 +31,10 @@ class Answers(Graph):
         # Whether relations have a segment of their own (shards.layout.token_types).
         self.kinds = kinds
 
-    def padded(self, rows):
-        width = max(len(ids) for ids, _ in rows)
-        pad = lambda row, fill: row + [fill] * (width - len(row))
-        return {
-            "input_ids": torch.tensor([pad(ids, self.pad) for ids, _ in rows]),
-            "token_type_ids": torch.tensor([pad(types, 0) for _, types in rows]),
-            "attention_mask": torch.tensor([[1] * len(ids) + [0] * (width - len(ids)) for ids, _ in rows]),
-        }
-
     def question(self, triple, side):
         columns = [self.ids[triple[0]], self.relation_ids[triple[1]], self.ids[triple[2]]]
         columns[side] = [self.mask]
-        one, two, three = columns
-        ids = [self.cls, *one, self.sep, *two, self.sep, *three, self.sep]
-        middle = 1 if self.kinds else 0
-        return ids, [0] * (len(one) + 2) + [middle] * (len(two) + 1) + [0] * (len(three) + 1)
+        return self.row(*columns, middle=int(self.kinds))
 
     def name(self, entity):
         ids = [self.cls, *self.ids[entity], self.sep]
@@ -84,24 +73,14 @@ def loss(model, graph, asked, scale):
 def train(model, graph, how, rng):
     asked = [(triple, side) for triple in graph.parts["train"] for side in (0, 2)]
     batches = -(-len(asked) // how["align.batch"])
-    steps, warm = batches * how["align.epochs"], how["align.warmup_steps"]
-    decays = lambda name: not (name.endswith("bias") or "LayerNorm" in name)
-    named = list(model.named_parameters())
-    optimiser = torch.optim.AdamW(
-        [
-            {"params": [p for n, p in named if decays(n)], "weight_decay": 0.01},
-            {"params": [p for n, p in named if not decays(n)], "weight_decay": 0.0},
-        ],
-        lr=how["align.learning_rate"],
-    )
-    rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda s: (s + 1) / warm if s < warm else (steps - s) / (steps - warm))
+    optimiser, rate = updates(model, how["align.learning_rate"], batches * how["align.epochs"], how["align.warmup_steps"])
     model.train()
     for epoch in range(how["align.epochs"]):
         rng.shuffle(asked)
         lost, started = 0.0, time.perf_counter()
         for batch in range(batches):
             some = asked[len(asked) * batch // batches : len(asked) * (batch + 1) // batches]
-            one = loss(model, graph, some, how["align.answers"]["scale"])
+            one = loss(model, graph, some, how["align.answers.scale"])
             optimiser.zero_grad()
             one.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -131,11 +110,7 @@ def ranks(model, graph, triples):
 
 def settings(out):
     """What the stage says that it was made with; settings that this peer does not have are refused."""
-    stages = [json.loads(line) for line in (out / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
-    how = next(line for line in reversed(stages) if line["stage"] == "align")["described"]["fields"]
-    whole = {key: how.get(key) for key in ["align.batch", "align.epochs", "align.warmup_steps", "align.learning_rate"]}
-    nested = lambda table: {key.removeprefix(f"{table}."): value for key, value in how.items() if key.startswith(f"{table}.")}
-    answers = how.get("align.answers") or nested("align.answers")
+    how = ledger.made(out, "align")["described"]["fields"]
     same = [
         ("align.schedule", how.get("align.schedule"), "linear"),
         ("align.pooling", how.get("align.pooling"), "mean"),
@@ -149,12 +124,11 @@ def settings(out):
         ("align.adamw.weight_decay", how.get("align.adamw.weight_decay"), 0.01),
         ("shards.layout.form", how.get("shards.layout.form"), "packed"),
         ("compute.dtype", how.get("compute.dtype"), "f32"),
-        ("align.answers.slots", answers["slots"], ["subject", "object"]),
+        ("align.answers.slots", how.get("align.answers.slots"), ["subject", "object"]),
     ]
     for key, found, expected in same:
         assert found == expected, f"{key} is {found!r}, and this peer has {expected!r} alone"
-    types = how.get("shards.layout.token_types") or nested("shards.layout").get("token_types")
-    return {**whole, "align.answers": answers}, types == "by_column"
+    return how
 
 
 def main():
@@ -167,7 +141,8 @@ def main():
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(given.seed)
-    how, kinds = settings(given.out)
+    how = settings(given.out)
+    kinds = how["shards.layout.token_types"] == "by_column"
     graph = Answers(given.data / "kg-bert/data/umls", AutoTokenizer.from_pretrained(given.data / "minilm"), kinds)
     asked = graph.parts["test"]
     if given.train:
@@ -178,27 +153,12 @@ def main():
         found = ranks(model, graph, asked)
         print(json.dumps({"ranked_s": round(time.perf_counter() - started, 1), **told(found)}))
         return
-    import pyarrow.parquet as pq
-
     model = AutoModel.from_pretrained(given.out / "align/model")
     started = time.perf_counter()
     found = ranks(model, graph, asked)
     took = time.perf_counter() - started
-    bare = lambda key: key.rsplit(":", 1)[-1]
-    keys, relations = ([bare(key) for key in pq.read_table(given.out / f"triples/{name}.parquet").column("key").to_pylist()] for name in ("entities", "relations"))
-    triples = pq.read_table(given.out / "triples/triples.parquet").to_pylist()
-    differ, largest, compared = 0, 0.0, 0
-    for row in pq.read_table(given.out / "rank/ranks.parquet").to_pylist():
-        of = triples[row["triple"]]
-        triple = (keys[of["subject"]], relations[of["relation"]], keys[of["object"]])
-        rank, score, candidates = found[triple, row["side"]]
-        assert candidates == row["candidates"], (triple, candidates, row)
-        compared += 1
-        differ += rank != row["rank"]
-        largest = max(largest, abs(score - row["score"]))
-    assert compared, "engraft asked for none of these triples: is OUT its folder?"
     print(json.dumps({"ranked_s": round(took, 1), **told(found)}))
-    print(json.dumps({"compared": compared, "ranks_that_differ": differ, "largest_difference_of_a_score": largest}))
+    print(json.dumps(compared(given.out, found)))
 
 
 if __name__ == "__main__":

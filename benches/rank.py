@@ -49,17 +49,21 @@ class Graph:
         """The same with one blank in the place of the relation, as engraft's rows have it; KG-BERT's have nothing there."""
         return self.rows((self.ids[head], [self.mask], self.ids[tail]) for head, _, tail in triples)
 
+    def row(self, one, two, three, middle=1):
+        """The tokens of three columns, and their segments: that of the one in the middle is `middle`."""
+        ids = [self.cls, *one, self.sep, *two, self.sep, *three, self.sep]
+        return ids, [0] * (len(one) + 2) + [middle] * (len(two) + 1) + [0] * (len(three) + 1)
+
     def rows(self, columns):
-        rows, types = [], []
-        for one, two, three in columns:
-            rows.append([self.cls, *one, self.sep, *two, self.sep, *three, self.sep])
-            types.append([0] * (len(one) + 2) + [1] * (len(two) + 1) + [0] * (len(three) + 1))
-        width = max(map(len, rows))
+        return self.padded([self.row(*of) for of in columns])
+
+    def padded(self, rows):
+        width = max(len(ids) for ids, _ in rows)
         pad = lambda row, fill: row + [fill] * (width - len(row))
         return {
-            "input_ids": torch.tensor([pad(row, self.pad) for row in rows]),
-            "token_type_ids": torch.tensor([pad(row, 0) for row in types]),
-            "attention_mask": torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows]),
+            "input_ids": torch.tensor([pad(ids, self.pad) for ids, _ in rows]),
+            "token_type_ids": torch.tensor([pad(types, 0) for _, types in rows]),
+            "attention_mask": torch.tensor([[1] * len(ids) + [0] * (width - len(ids)) for ids, _ in rows]),
         }
 
     def corrupted(self, triple, rng):
@@ -96,9 +100,8 @@ def truths(graph, rng):
     return samples
 
 
-def train(model, batch, samples, epochs, rng, state=None):
-    size = 32
-    steps = -(-len(samples) // size) * epochs
+def updates(model, peak, steps, warm):
+    """AdamW, which decays neither biases nor norms, and its rate: up to `peak` in a line, and down to nothing in another."""
     decays = lambda name: not (name.endswith("bias") or "LayerNorm" in name)
     named = list(model.named_parameters())
     optimiser = torch.optim.AdamW(
@@ -106,10 +109,15 @@ def train(model, batch, samples, epochs, rng, state=None):
             {"params": [p for n, p in named if decays(n)], "weight_decay": 0.01},
             {"params": [p for n, p in named if not decays(n)], "weight_decay": 0.0},
         ],
-        lr=5e-5,
+        lr=peak,
     )
-    warm = steps // 10
-    rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda s: (s + 1) / warm if s < warm else (steps - s) / (steps - warm))
+    return optimiser, torch.optim.lr_scheduler.LambdaLR(optimiser, lambda s: (s + 1) / warm if s < warm else (steps - s) / (steps - warm))
+
+
+def train(model, batch, samples, epochs, rng, state=None):
+    size = 32
+    steps = -(-len(samples) // size) * epochs
+    optimiser, rate = updates(model, 5e-5, steps, steps // 10)
     parts = {"model": model, "optimiser": optimiser, "rate": rate}
     begun = 0
     if state and state.exists():
@@ -190,6 +198,34 @@ def told(ranks):
     }
 
 
+def names(out):
+    """The keys of engraft's entities and relations, in its order, without the name of their vocabulary."""
+    import pyarrow.parquet as pq
+
+    bare = lambda key: key.rsplit(":", 1)[-1]
+    return [[bare(key) for key in pq.read_table(out / f"triples/{name}.parquet").column("key").to_pylist()] for name in ("entities", "relations")]
+
+
+def compared(out, found, file="ranks.parquet"):
+    """How many of engraft's ranks differ from those `found`, by triple and side, and by how much its scores do at most."""
+    import pyarrow.parquet as pq
+
+    keys, relations = names(out)
+    triples = pq.read_table(out / "triples/triples.parquet").to_pylist()
+    differ, largest, count = 0, 0.0, 0
+    for row in pq.read_table(out / "rank" / file).to_pylist():
+        of = triples[row["triple"]]
+        asked = (keys[of["subject"]], relations[of["relation"]], keys[of["object"]]), row.get("side", "relation")
+        if asked in found:
+            rank, score, candidates = found[asked]
+            assert candidates == row["candidates"], (asked, candidates, row)
+            count += 1
+            differ += rank != row["rank"]
+            largest = max(largest, abs(score - row["score"]))
+    assert count, "engraft asked for none of these triples: is OUT its folder?"
+    return {"compared": count, "ranks_that_differ": differ, "largest_difference_of_a_score": largest}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -221,14 +257,10 @@ def main():
         print(json.dumps({"ranked_s": round(time.perf_counter() - started, 1), **told(found)}))
         return
     from safetensors.torch import load_file
-    import pyarrow.parquet as pq
 
-    # Keys begin with the name of their vocabulary.
-    bare = lambda key: key.rsplit(":", 1)[-1]
-    keys, relations = ([bare(key) for key in pq.read_table(given.out / f"triples/{name}.parquet").column("key").to_pylist()] for name in ("entities", "relations"))
     if given.relations:
         # In the order of the classes.
-        graph.relations = {key: graph.relations[key] for key in relations}
+        graph.relations = {key: graph.relations[key] for key in names(given.out)[1]}
     model = Model(given.out / "retrain/model", classes)
     outputs = load_file(given.out / "retrain/model/outputs.safetensors")
     output = "relation" if given.relations else "triplet"
@@ -236,21 +268,8 @@ def main():
     started = time.perf_counter()
     found = rank(model, graph, asked)
     took = time.perf_counter() - started
-    triples = pq.read_table(given.out / "triples/triples.parquet").to_pylist()
-    differ, largest, compared = 0, 0.0, 0
-    for row in pq.read_table(given.out / ("rank/relation_ranks.parquet" if given.relations else "rank/ranks.parquet")).to_pylist():
-        of = triples[row["triple"]]
-        triple = (keys[of["subject"]], relations[of["relation"]], keys[of["object"]])
-        side = "relation" if given.relations else row["side"]
-        if (triple, side) in found:
-            rank, score, candidates = found[triple, side]
-            assert candidates == row["candidates"], (triple, candidates, row)
-            compared += 1
-            differ += rank != row["rank"]
-            largest = max(largest, abs(score - row["score"]))
-    assert compared, "engraft asked for none of these triples: is OUT its folder?"
     print(json.dumps({"ranked_s": round(took, 1), **told(found)}))
-    print(json.dumps({"compared": compared, "ranks_that_differ": differ, "largest_difference_of_a_score": largest}))
+    print(json.dumps(compared(given.out, found, "relation_ranks.parquet" if given.relations else "ranks.parquet")))
 
 
 if __name__ == "__main__":

@@ -49,6 +49,25 @@ impl Question {
         self.triple[self.slot as usize]
     }
 
+    /// The triple with something else for an answer.
+    #[must_use]
+    pub fn with(&self, other: u32) -> Triple {
+        let mut triple = self.triple;
+        triple[self.slot as usize] = other;
+        triple
+    }
+
+    /// The entity at the triple's other end; none where the relation is asked for.
+    #[must_use]
+    pub fn other_end(&self) -> Option<u32> {
+        let [subject, _, object] = self.triple;
+        match self.slot {
+            Slot::Subject => Some(object),
+            Slot::Object => Some(subject),
+            Slot::Relation => None,
+        }
+    }
+
     /// What it is asked of: the other entity; of a relation both entities.
     fn asked_of(&self) -> (Slot, u32, u32) {
         let [subject, _, object] = self.triple;
@@ -61,9 +80,7 @@ impl Question {
 
     /// The triple with 0 for an answer.
     fn stem(&self) -> Triple {
-        let mut stem = self.triple;
-        stem[self.slot as usize] = 0;
-        stem
+        self.with(0)
     }
 }
 

@@ -1,4 +1,6 @@
 //! Stage `align`: names of one entity are drawn together, the model is asked, linked by and exported, and a kill costs nothing.
+mod answers;
+
 use std::path::Path;
 
 use base::whole::write_whole;
@@ -45,6 +47,15 @@ fn config(folder: &Path) -> std::path::PathBuf {
         texts = { name = \"set\", paths = [\"texts.PubTator.txt\"], format = { pubtator = { between = \"space\" } } }\n";
     write_whole(&config, text.as_bytes()).unwrap();
     config
+}
+
+/// Asserts that a run that is killed at a point, and goes on with more threads, ends with the files of `whole`.
+fn is_resumed(run: &dyn Fn(&Path) -> Engraft, point: &str, [whole, killed]: [&Path; 2]) {
+    let ran = run(killed).kill_at(point).output();
+    assert_ne!(ran.code(), Some(0), "{}", ran.text());
+    let again = run(killed).arg("--jobs").arg("3").output();
+    assert!(again.code() == Some(0) && again.text().contains("resumes after step "), "{}", again.text());
+    assert_same(&artifacts(whole), &artifacts(killed), "after a kill");
 }
 
 /// What the ledger says last of the stage.
@@ -116,11 +127,7 @@ fn a_kill_costs_no_byte_and_threads_change_none() {
         engraft.set("align.epochs=30").set("align.checkpoint_every=2").set("align.margin=\"all\"")
     };
     run(&whole).arg("--jobs").arg("1").ok();
-    let ran = run(&killed).kill_at("align:working:40").output();
-    assert_ne!(ran.code(), Some(0), "{}", ran.text());
-    let again = run(&killed).output();
-    assert!(again.code() == Some(0) && again.text().contains("resumes after step "), "{}", again.text());
-    assert_same(&artifacts(&whole), &artifacts(&killed), "after a kill");
+    is_resumed(&run, "align:working:40", [&whole, &killed]);
 }
 
 #[test]
@@ -288,11 +295,7 @@ fn triples_are_learnt_beside_names_and_a_kill_costs_no_byte() {
     let card = std::fs::read_to_string(whole.join("align/model/README.md")).unwrap();
     assert!(card.contains("batches of 4, and beside each 5 of 9 triples"), "{card}");
     assert!(card.contains("| obo | none | 9 |"), "{card}");
-    let ran = run(&killed).kill_at("align:working:15").output();
-    assert_ne!(ran.code(), Some(0), "{}", ran.text());
-    let again = run(&killed).arg("--jobs").arg("3").output();
-    assert!(again.code() == Some(0) && again.text().contains("resumes after step "), "{}", again.text());
-    assert_same(&artifacts(&whole), &artifacts(&killed), "after a kill");
+    is_resumed(&run, "align:working:15", [&whole, &killed]);
     let refused = |more: &str, why: &str| {
         let out = folder.path().join("refused");
         let ran = Engraft::own(&["run", "align"], &config, &out).set(more).output();
@@ -307,118 +310,4 @@ fn triples_are_learnt_beside_names_and_a_kill_costs_no_byte() {
         "align.relations.batch is 0, expected at least 1 and at most 4096",
     );
     refused("align.relations={ margin = 0.0 }", "align.relations.margin is 0, expected from 1e-12 to 1e6");
-}
-
-/// Fruits of five sorts and of four colours, and tools whose material goes with the colour: which goes with which is told by the first word alone.
-fn paired(folder: &Path) -> std::path::PathBuf {
-    let words = [["red", "iron"], ["green", "wooden"], ["blue", "paper"], ["white", "glass"]];
-    let (fruits, tools) =
-        (["apple", "pear", "plum", "fig", "lime"], ["saw", "file", "drill", "rasp", "plane"]);
-    let (mut texts, mut parts) = (String::new(), [const { String::new() }; 3]);
-    for (group, [colour, material]) in words.iter().enumerate() {
-        for (i, (fruit, tool)) in fruits.iter().zip(tools).enumerate() {
-            texts += &format!("f{group}{i}\t{colour} {fruit}\nt{group}{i}\t{material} {tool}\n");
-            for j in 0..tools.len() {
-                // Each fruit has a tool that is held out.
-                let part = if (i + group) % 5 == j { 2 - usize::from(i == 0) } else { 0 };
-                parts[part] += &format!("f{group}{i}\tneeds\tt{group}{j}\n");
-            }
-        }
-    }
-    let entities: String =
-        texts.lines().filter_map(|line| line.split('\t').next()).map(|id| format!("{id}\n")).collect();
-    for (name, text) in [
-        ("entities.txt", entities.as_str()),
-        ("entity2text.txt", &texts),
-        ("relations.txt", "needs\n"),
-        ("relation2text.txt", "needs\tneeds\n"),
-        ("train.tsv", &parts[0]),
-        ("dev.tsv", &parts[1]),
-        ("test.tsv", &parts[2]),
-    ] {
-        write_whole(&folder.join(name), text.as_bytes()).unwrap();
-    }
-    let config = folder.join("engraft.toml");
-    let text = "version = 5\nsources.triples.own.kg_bert = \".\"\nsplit.parts.official = { source = \"own\" }\n\
-        vocabulary.train = { size = 200, min_frequency = 1 }\n\
-        encoder = { from = \"fresh\", hidden_size = 32, intermediate_size = 64, num_hidden_layers = 1, num_attention_heads = 2 }\n\
-        align = { answers = {}, batch = 16, epochs = 30, pooling = \"mean\", learning_rate = 5e-3, checkpoint_every = 20 }\n\
-        rank = { by = \"similarity\", same = \"ids\", best = 100 }\n";
-    write_whole(&config, text.as_bytes()).unwrap();
-    config
-}
-
-#[test]
-fn what_stands_in_a_blank_is_learnt_and_ranked_by() {
-    let folder = tempfile::tempdir().unwrap();
-    let (out, config) = (folder.path().join("out"), paired(folder.path()));
-    let mrr = |more: &str| {
-        Engraft::own(&["run", "rank"], &config, &out).set(more).ok();
-        engraft_tests::python::python("rank.py", &out);
-        json(out.join("rank/rank.json"))["filtered"]["mrr"].as_f64().unwrap()
-    };
-    let untaught = mrr("rank={ by = \"similarity\", same = \"ids\", best = 100, from = \"encoder\" }");
-    let taught = mrr("rank.best=100");
-    assert!(taught > 0.8 && taught > untaught + 0.3, "{untaught} {taught}");
-    let facts = &told(&out)["facts"]["answers"];
-    let of = |key: &str| facts[key].as_u64().unwrap();
-    assert_eq!(["triples", "held_out", "learnt", "rows"].map(of), [100, 20, 80, 160], "{facts}");
-    let resolved = Engraft::own(&["config"], &config, &out).ok();
-    assert_eq!(resolved.matches("pooling = \"mean\"").count(), 2, "{resolved}");
-    let card = std::fs::read_to_string(out.join("align/model/README.md")).unwrap();
-    assert!(
-        card.contains("80 triples with a blank in place of their subject or object, batches of 16"),
-        "{card}"
-    );
-    assert!(card.contains("| own | none | 80 |"), "{card}");
-    let file = folder.path().join("asked.jsonl");
-    write_whole(&file, b"{\"text\":\"iron saw\",\"pair\":\"glass saw\"}\n").unwrap();
-    let model = out.join("align/model").display().to_string();
-    let said = Engraft::plain(&["predict", &model, &file.display().to_string()], &out).ok();
-    assert!(said.contains("\"score\""), "{said}");
-}
-
-#[test]
-fn a_kill_costs_no_byte_of_answers_and_what_names_alone_have_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let config = paired(folder.path());
-    let [whole, killed] = ["whole", "killed"].map(|name| folder.path().join(name));
-    let run = |out: &Path| {
-        let engraft = Engraft::own(&["run", "align"], &config, out).set("align.epochs=4");
-        engraft
-            .set("align.answers={ slots = [\"object\", \"relation\"], scale = 10.0 }")
-            .set("align.checkpoint_every=3")
-    };
-    run(&whole).arg("--jobs").arg("1").ok();
-    let ran = run(&killed).kill_at("align:working:40").output();
-    assert_ne!(ran.code(), Some(0), "{}", ran.text());
-    let again = run(&killed).arg("--jobs").arg("3").output();
-    assert!(again.code() == Some(0) && again.text().contains("resumes after step "), "{}", again.text());
-    assert_same(&artifacts(&whole), &artifacts(&killed), "after a kill");
-    let refused = |more: &str, why: &str| {
-        let out = folder.path().join("refused");
-        let ran = Engraft::own(&["run", "rank"], &config, &out).set(more).output();
-        assert!(ran.code() != Some(0) && ran.text().contains(why), "{more}: {}", ran.text());
-    };
-    for (set, key) in [
-        ("align.margin=0.3", "margin"),
-        ("align.loss={ info_nce = {} }", "loss"),
-        ("align.relations={}", "relations"),
-        ("align.max_tokens=30", "max_tokens"),
-        ("align.pairs_per_entity=3", "pairs_per_entity"),
-        ("align.types={ only = [\"T047\"] }", "types"),
-    ] {
-        refused(set, &format!("align.{key} applies to names, and with [align.answers] triples are learnt"));
-    }
-    refused(
-        "align.answers.slots=[]",
-        "align.answers.slots is []: name one or more of subject, relation and object",
-    );
-    refused("align.answers.slots=[\"object\", \"object\"]", "each once");
-    refused("align.answers.scale=0.0", "align.answers.scale is 0, expected from 1e-12 to 1e6");
-    refused("rank.pooling=\"cls\"", "rank.pooling is \"cls\", and align.pooling \"mean\"");
-    refused(
-        "shards.layout={ form = \"slotted\", limits = { node = 300, edge = 4 } }",
-        "the row of a triple may have 608 tokens, and the encoder has 512 positions",
-    );
 }

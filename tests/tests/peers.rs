@@ -56,8 +56,12 @@ fn peers_train_what_the_ledger_tells_and_refuse_what_they_do_not_have() {
             said
         };
         let (own, other) = (asked("scores"), asked("results"));
-        let timeless =
-            |said: &str| said.split_once("took").map_or(said.to_owned(), |(first, _)| first.to_owned());
+        let timeless = |said: &str| {
+            let said = said.split_once("took").map_or(said, |(first, _)| first);
+            // How long ago it was made, and in what time.
+            let aged = said.split_once(": made ").zip(said.split_once(", by engraft "));
+            aged.map_or(said.to_owned(), |((name, _), (_, rest))| format!("{name} {rest}"))
+        };
         assert_eq!(timeless(&own), timeless(&other), "{verb}");
     }
     let [of, bert] = [out.display().to_string(), folder.join("bert").display().to_string()];

@@ -56,9 +56,7 @@ impl Piece {
         text.clone_into(&mut self.text);
         Ok(self)
     }
-}
 
-impl Piece {
     /// A part of it, with what lies inside.
     pub(super) fn part(&self, bytes: &Range<usize>) -> Self {
         Self {

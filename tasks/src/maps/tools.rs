@@ -30,9 +30,6 @@ use crate::token::encode::{Case, Vocabulary};
 /// Texts of one thread at a time.
 const TEXTS: usize = 64;
 
-/// Rows of texts and what became of these, or the number of the text that is refused.
-type Rows = Result<(Vec<Sample>, Counts), (usize, Error)>;
-
 /// Everything that samples are made with.
 #[derive(Debug)]
 pub struct Tools {
@@ -247,10 +244,7 @@ impl Tools {
     ) -> Result<(Vec<Sample>, Counts), (usize, Error)> {
         let piece =
             |(text, pair): &(&str, Option<&str>)| (self.marked(text), pair.map(|pair| self.marked(pair)));
-        let some = |texts: &[(&str, Option<&str>)]| {
-            self.some_rows(0, limits, &texts.iter().map(piece).collect::<Vec<_>>())
-        };
-        Self::together(texts.par_chunks(TEXTS).map(some).collect())
+        self.rows_of(limits, &texts.iter().map(piece).collect::<Vec<_>>())
     }
 
     /// The same of texts that something may be marked in.
@@ -263,12 +257,8 @@ impl Tools {
         texts: &[(Piece, Option<Piece>)],
     ) -> Result<(Vec<Sample>, Counts), (usize, Error)> {
         let some = |texts: &[(Piece, Option<Piece>)]| self.some_rows(0, limits, texts);
-        Self::together(texts.par_chunks(TEXTS).map(some).collect())
-    }
-
-    /// The rows of chunks of texts, one behind the other.
-    fn together(chunks: Vec<Rows>) -> Rows {
-        let (mut all, mut counts) = (Vec::new(), Counts::default());
+        let chunks: Vec<_> = texts.par_chunks(TEXTS).map(some).collect();
+        let (mut all, mut counts) = (Vec::with_capacity(texts.len()), Counts::default());
         for (number, chunk) in chunks.into_iter().enumerate() {
             let (rows, of_chunk) = chunk.map_err(|(text, error)| (number * TEXTS + text, error))?;
             all.extend(rows);

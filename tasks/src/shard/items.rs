@@ -90,10 +90,15 @@ impl Encoder {
         question::build(sample, &self.layout, self.special, self.columns(triple), slot);
     }
 
-    /// The row of a name that may stand in the column `slot`.
+    /// The names that may stand in the column `slot`, by id.
+    #[must_use]
+    pub fn names(&self, slot: Slot) -> &EncodedTexts {
+        if slot == Slot::Relation { &self.relations } else { &self.entities }
+    }
+
+    /// The row of one of them.
     pub fn name(&self, slot: Slot, id: u32, sample: &mut Sample) {
-        let texts = if slot == Slot::Relation { &self.relations } else { &self.entities };
-        question::name(sample, self.special, texts.get(id as usize));
+        question::name(sample, self.special, self.names(slot).get(id as usize));
     }
 
     /// The row of a negative, of a task that has such.

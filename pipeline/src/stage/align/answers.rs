@@ -8,11 +8,11 @@ use model::output::{Anchor, Batch, Targets};
 use serde::Serialize;
 use tasks::builder::gathered::Gathered;
 use tasks::builder::{Layout, Sample};
-use tasks::link::Stated;
-use tasks::sample::{Corpus, Slot, Triple};
+use tasks::link::{Question, Stated};
+use tasks::sample::{Corpus, Slot};
 use tasks::shard::index::Source;
 use tasks::shard::items::Encoder;
-use tasks::token::encode::{EncodeCounts, EncodedTexts, Vocabulary};
+use tasks::token::encode::{EncodeCounts, Vocabulary};
 
 use super::config::Answers;
 use super::shown::Turns;
@@ -24,17 +24,10 @@ pub(super) struct Blanks {
     pub(super) encoder: Encoder,
     /// What is true, as far as the part to learn from states it.
     stated: Stated,
-    all: Vec<Blank>,
+    all: Vec<Question>,
     pub(super) counts: Counts,
     /// How many of the triples each source states, by licence level.
     pub(super) sources: Vec<Source>,
-}
-
-/// A column of a triple.
-#[derive(Debug, Clone, Copy)]
-struct Blank {
-    slot: Slot,
-    triple: Triple,
 }
 
 /// How many there are of what.
@@ -54,35 +47,23 @@ pub(super) struct Counts {
     relations: EncodeCounts,
 }
 
-impl Blank {
-    /// The triple with something else in the blank.
-    fn with(self, other: u32) -> Triple {
-        let mut triple = self.triple;
-        triple[self.slot as usize] = other;
-        triple
-    }
-
-    /// What stands there.
-    fn answer(self) -> u32 {
-        self.triple[self.slot as usize]
-    }
-
-    /// The entity at the triple's other end; none where the relation is asked for.
-    fn other_end(self) -> Option<u32> {
-        let [subject, _, object] = self.triple;
-        match self.slot {
-            Slot::Subject => Some(object),
-            Slot::Object => Some(subject),
-            Slot::Relation => None,
-        }
-    }
-}
-
 /// The name in a row: of an entity, or of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Name {
     is_relation: bool,
     id: u32,
+}
+
+impl Name {
+    /// That of what stands in a blank.
+    fn answer(blank: Question) -> Self {
+        Self { is_relation: blank.slot == Slot::Relation, id: blank.answer() }
+    }
+
+    /// A column in which it may stand.
+    fn slot(self) -> Slot {
+        if self.is_relation { Slot::Relation } else { Slot::Subject }
+    }
 }
 
 impl Blanks {
@@ -110,8 +91,11 @@ impl Blanks {
     ) -> anyhow::Result<Self> {
         let (corpus, _) = Corpus::new(graph, parts)?;
         let encoder = Encoder::new(&corpus, vocabulary, layout)?;
-        let blanks = |&triple: &Triple| settings.slots.iter().map(move |&slot| Blank { slot, triple });
-        let all: Vec<Blank> = corpus.triples.iter().flat_map(blanks).collect();
+        let triples = corpus.triples.iter().zip(&corpus.rows);
+        let all = triples.flat_map(|(&triple, &row)| {
+            settings.slots.iter().map(move |&slot| Question { slot, triple, row })
+        });
+        let all: Vec<Question> = all.collect();
         let counts = Counts {
             triples: graph.triples().len(),
             held_out: graph.triples().len() - corpus.triples.len(),
@@ -122,10 +106,10 @@ impl Blanks {
         };
         let sources = shards::sources(graph, &corpus);
         let blanks = Self { stated: Stated::shown(&corpus, settings.same), encoder, all, counts, sources };
-        let is_told = |blank: &Blank| {
-            let (is_relation, texts) = blanks.kind(blank.slot);
-            (0..u32::try_from(texts.counts.texts).unwrap_or(u32::MAX))
-                .any(|id| !blanks.may_stand(Name { is_relation, id }, *blank))
+        let is_told = |blank: &Question| {
+            let is_relation = blank.slot == Slot::Relation;
+            let count = u32::try_from(blanks.encoder.names(blank.slot).counts.texts).unwrap_or(u32::MAX);
+            (0..count).any(|id| !blanks.may_stand(Name { is_relation, id }, *blank))
         };
         anyhow::ensure!(
             blanks.all.iter().any(is_told),
@@ -140,52 +124,34 @@ impl Blanks {
         self.all.len().div_ceil(batch)
     }
 
-    /// Whether relations are asked for in a slot, and the names of what is.
-    fn kind(&self, slot: Slot) -> (bool, &EncodedTexts) {
-        let is_relation = slot == Slot::Relation;
-        (is_relation, if is_relation { &self.encoder.relations } else { &self.encoder.entities })
-    }
-
     fn tokens(&self, name: Name) -> &[u32] {
-        let texts = if name.is_relation { &self.encoder.relations } else { &self.encoder.entities };
-        texts.get(name.id as usize)
+        self.encoder.names(name.slot()).get(name.id as usize)
     }
 
     /// Whether a name may stand in a blank, or reads as what stands there.
-    fn may_stand(&self, name: Name, blank: Blank) -> bool {
-        let answer = Name { is_relation: blank.slot == Slot::Relation, id: blank.answer() };
+    fn may_stand(&self, name: Name, blank: Question) -> bool {
+        let answer = Name::answer(blank);
         name.is_relation == answer.is_relation
             && (self.stated.has(blank.with(name.id)) || self.tokens(name) == self.tokens(answer))
     }
 
     /// Of each blank its row, the name that stands there and, unless it may stand there as well, that of the triple's other end, which has the row's own words (SimKGC's self-negatives).
-    fn batch(&self, blanks: &[Blank]) -> Batch {
+    fn batch(&self, blanks: &[Question]) -> Batch {
         let (mut gathered, mut sample) = (Gathered::default(), Sample::default());
-        // Of which blank each name is, and its row.
-        let mut names: Vec<(usize, usize, Name)> = vec![];
-        for (at, &blank) in blanks.iter().enumerate() {
+        let mut names: Vec<Vec<Name>> = vec![];
+        for &blank in blanks {
             self.encoder.question(blank.slot, blank.triple, &mut sample);
             gathered.push(&sample);
-            let answer = Name { is_relation: blank.slot == Slot::Relation, id: blank.answer() };
             let other = blank.other_end().map(|id| Name { is_relation: false, id });
-            for name in
-                [Some(answer), other.filter(|name| !self.may_stand(*name, blank))].into_iter().flatten()
-            {
-                names.push((at, gathered.len(), name));
-                self.encoder.name(
-                    if name.is_relation { Slot::Relation } else { Slot::Subject },
-                    name.id,
-                    &mut sample,
-                );
+            let other = other.filter(|name| !self.may_stand(*name, blank));
+            let own: Vec<Name> = std::iter::once(Name::answer(blank)).chain(other).collect();
+            for name in &own {
+                self.encoder.name(name.slot(), name.id, &mut sample);
                 gathered.push(&sample);
             }
+            names.push(own);
         }
-        let anchor = |(at, &blank): (usize, &Blank)| {
-            let also = names.iter().filter(|(of, _, name)| *of != at && self.may_stand(*name, blank));
-            let own = names.iter().filter(|(of, ..)| *of == at).count();
-            Anchor { negatives: own - 1, also_match: also.map(|(_, row, _)| *row).collect() }
-        };
-        let anchors = blanks.iter().enumerate().map(anchor).collect();
+        let anchors = Anchor::of_samples(&names, |at, name| self.may_stand(*name, blanks[at]));
         Batch { task: 0, rows: gathered.into_rows(), targets: Targets::Anchors(anchors) }
     }
 }
@@ -199,7 +165,7 @@ pub(super) struct ShownBlanks<'b> {
 impl Batches for ShownBlanks<'_> {
     fn advance(&mut self) -> anyhow::Result<(u64, Vec<Batch>)> {
         let (epoch, places) = self.turns.advance()?;
-        let blanks: Vec<Blank> = places.iter().map(|&place| self.blanks.all[place]).collect();
+        let blanks: Vec<Question> = places.iter().map(|&place| self.blanks.all[place]).collect();
         Ok((epoch, vec![self.blanks.batch(&blanks)]))
     }
 }
@@ -325,7 +291,7 @@ mod tests {
         let treats = blanks.all[0].answer();
         let meets = Name { is_relation: true, id: 1 - treats };
         // Held out, it may stand nowhere; shown, it may.
-        let held = Blank { slot: Slot::Relation, triple: [0, treats, 3] };
+        let held = Question { slot: Slot::Relation, triple: [0, treats, 3], row: 0 };
         let of = |blanks: &Blanks| {
             blanks.all.iter().chain([&held]).filter(|blank| blanks.may_stand(meets, **blank)).count()
         };

@@ -237,24 +237,8 @@ impl Texts {
 
     /// What a softmax over the batch is told of some samples, whose rows are one query's and then its passages'.
     fn anchors(&self, samples: &[Sample]) -> Vec<Anchor> {
-        let mut next = 0;
-        // Where each passage's row is.
-        let rows: Vec<(usize, usize, PassageId)> = (samples.iter().enumerate())
-            .flat_map(|(at, sample)| {
-                let first = next + 1;
-                next += 1 + sample.passages.len();
-                sample.passages.iter().enumerate().map(move |(i, passage)| (at, first + i, *passage))
-            })
-            .collect();
-        let anchor = |(at, sample): (usize, &Sample)| {
-            let also =
-                rows.iter().filter(|(of, _, passage)| *of != at && self.answers(sample.query, *passage));
-            Anchor {
-                negatives: sample.passages.len() - 1,
-                also_match: also.map(|(_, row, _)| *row).collect(),
-            }
-        };
-        samples.iter().enumerate().map(anchor).collect()
+        let passages: Vec<Vec<PassageId>> = samples.iter().map(|sample| sample.passages.clone()).collect();
+        Anchor::of_samples(&passages, |at, passage| self.answers(samples[at].query, *passage))
     }
 }
 

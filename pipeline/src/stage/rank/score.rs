@@ -187,8 +187,7 @@ impl Similarity<'_> {
     }
 
     fn names(&self, slot: Slot, context: &Context) -> anyhow::Result<&[Vec<f32>]> {
-        let Encoder { entities, relations, .. } = self.asked.encoder;
-        let (place, texts) = if slot == Slot::Relation { (1, relations) } else { (0, entities) };
+        let (place, texts) = (usize::from(slot == Slot::Relation), self.asked.encoder.names(slot));
         if let Some(vectors) = self.names[place].get() {
             return Ok(vectors);
         }
