@@ -27,7 +27,9 @@ pub mod varlen;
 pub(crate) use form::{at_least_single, fused, in_single};
 #[cfg(test)]
 pub(crate) use host::reads_here;
-pub(crate) use host::{Host, edit, fill_rows, on_cpu, read, sum_rows, wide};
+pub(crate) use host::{
+    Host, edit, fill_blocks, fill_rows, on_cpu, read, run_wide, sum_blocks, sum_rows, wide,
+};
 pub(crate) use math::{single, sum2};
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl CustomOp2 for Gate {
     ) -> Result<(CpuStorage, Shape)> {
         let (x, g, (_, d), (_, h)) = (read(x, lx)?, read(g, lg)?, lx.shape().dims2()?, lg.shape().dims2()?);
         let mut y = x.to_vec();
-        fill_rows(&mut y, d, |first, block| scale_rows(block, d, first, g, h));
+        fill_rows!(&mut y, d, |first, block| scale_rows(block, d, first, g, h));
         Ok((CpuStorage::F32(y), lx.shape().clone()))
     }
 
@@ -84,13 +84,13 @@ impl CustomOp2 for Gate {
         let (x, dy) = (Host::of(x_nd)?, Host::of(&grad)?);
         let (x, dy) = (x.get()?, dy.get()?);
         let mut each = vec![0.0; n * h];
-        fill_rows(&mut each, h, |first, block| {
+        fill_rows!(&mut each, h, |first, block| {
             let rows = first * d..first * d + block.len() / h * d;
             gradient_rows(block, h, [&x[rows.clone()], &dy[rows]]);
         });
         let shared = rows == 1 && n != 1;
         let d_gates = if shared {
-            sum_rows(n, h, |row, sum| sum.iter_mut().zip(&each[row * h..]).for_each(|(s, g)| *s += g))
+            sum_rows!(n, h, |row, sum| sum.iter_mut().zip(&each[row * h..]).for_each(|(s, g)| *s += g))
         } else {
             each
         };

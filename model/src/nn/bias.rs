@@ -35,7 +35,7 @@ impl CustomOp2 for AddBias {
             candle_core::bail!("bias of {d} numbers on rows of shape {:?}", lx.dims());
         }
         let mut y = vec![0.0; x.len()];
-        fill_rows(&mut y, d, |first, block| {
+        fill_rows!(&mut y, d, |first, block| {
             for (y, x) in block.chunks_exact_mut(d).zip(x[first * d..].chunks_exact(d)) {
                 y.iter_mut().zip(x.iter().zip(bias)).for_each(|(y, (x, b))| *y = x + b);
             }
@@ -54,7 +54,7 @@ impl CustomOp2 for AddBias {
         let d = bias.elem_count();
         let host = Host::of(&grad)?;
         let g = host.get()?;
-        let sum = sum_rows(g.len() / d, d, |row, sum| {
+        let sum = sum_rows!(g.len() / d, d, |row, sum| {
             sum.iter_mut().zip(&g[row * d..]).for_each(|(s, g)| *s += g);
         });
         let grad_bias = Tensor::from_vec(sum, bias.shape(), bias.device())?;

@@ -114,10 +114,12 @@ impl CustomOp1 for BinaryCrossEntropy {
         let x = host.get()?;
         let scale = single(f64::from(grad.to_scalar::<f32>()?) / x.len() as f64);
         let mut dx = vec![0.0; x.len()];
-        fill_rows(&mut dx, self.width, |first, block| {
+        fill_rows!(&mut dx, self.width, |first, block| {
             let rows = x[first * self.width..].chunks_exact(self.width).zip(&self.sets[first..]);
             for (dx, (x, set)) in block.chunks_exact_mut(self.width).zip(rows) {
-                dx.iter_mut().zip(x).for_each(|(dx, x)| *dx = scale * logistic(*x));
+                for (dx, x) in dx.iter_mut().zip(x) {
+                    *dx = scale * logistic(*x);
+                }
                 for &class in set {
                     // The logistic function of -x, not 1 minus that of x: that would lose all digits of a large x.
                     dx[class as usize] = -scale * single(self.weight(class)) * logistic(-x[class as usize]);

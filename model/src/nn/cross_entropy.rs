@@ -87,7 +87,7 @@ impl CustomOp1 for CrossEntropy {
             .zip(self.classes.par_iter().zip(&self.weights))
             .map(|(row, (class, weight))| {
                 let Some(class) = class else { return 0.0 };
-                let (top, total) = wide(|| {
+                let (top, total) = wide!({
                     let top = top(row);
                     (top, sum(row, |x| exp(x - top)))
                 });
@@ -107,14 +107,16 @@ impl CustomOp1 for CrossEntropy {
         let host = Host::of(arg)?;
         let x = host.get()?;
         let mut dx = vec![0.0; x.len()];
-        fill_rows(&mut dx, width, |first, block| {
+        fill_rows!(&mut dx, width, |first, block| {
             let targets = self.classes[first..].iter().zip(&self.weights[first..]);
             let rows = x[first * width..].chunks_exact(width).zip(targets);
             for (dx, (x, (class, weight))) in block.chunks_exact_mut(width).zip(rows) {
                 let Some(class) = class else { continue };
                 let scale = single(*weight) * scale;
                 let top = top(x);
-                dx.iter_mut().zip(x).for_each(|(dx, x)| *dx = exp(x - top));
+                for (dx, x) in dx.iter_mut().zip(x) {
+                    *dx = exp(x - top);
+                }
                 let inverse = scale / sum(dx, |e| e);
                 dx.iter_mut().for_each(|dx| *dx *= inverse);
                 dx[*class as usize] -= scale;

@@ -16,7 +16,7 @@ pub fn gelu(x: &Tensor) -> Result<Tensor> {
 
 /// Turns `x` into GELU's derivatives there; `y` are its values.
 pub(crate) fn values_and_slopes(x: &mut [f32], y: &mut [f32]) {
-    wide(|| {
+    wide!({
         for (x, y) in x.iter_mut().zip(y) {
             // GELU(x) = x Phi(x), so GELU'(x) = Phi(x) + x phi(x), phi being the normal density. Both from one error function: it is what costs.
             let below = 0.5 * (1.0 + erf(*x * INV_SQRT_2));
@@ -28,7 +28,11 @@ pub(crate) fn values_and_slopes(x: &mut [f32], y: &mut [f32]) {
 
 /// Turns `x` into GELU's values there, to the bits of [`values_and_slopes`].
 pub(crate) fn in_place(x: &mut [f32]) {
-    wide(|| x.iter_mut().for_each(|x| *x *= 0.5 * (1.0 + erf(*x * INV_SQRT_2))));
+    wide!({
+        for x in x {
+            *x *= 0.5 * (1.0 + erf(*x * INV_SQRT_2));
+        }
+    });
 }
 
 struct Gelu;
@@ -47,11 +51,10 @@ impl CustomOp1 for Gelu {
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let x = read(x, layout)?;
         let mut y = vec![0.0; x.len()];
-        fill_rows(&mut y, WIDTH, |first, block| {
-            block
-                .iter_mut()
-                .zip(&x[first * WIDTH..])
-                .for_each(|(y, &x)| *y = 0.5 * x * (1.0 + erf(x * INV_SQRT_2)));
+        fill_rows!(&mut y, WIDTH, |first, block| {
+            for (y, &x) in block.iter_mut().zip(&x[first * WIDTH..]) {
+                *y = 0.5 * x * (1.0 + erf(x * INV_SQRT_2));
+            }
         });
         Ok((CpuStorage::F32(y), layout.shape().clone()))
     }
@@ -75,7 +78,7 @@ impl CustomOp1 for Gelu {
         let (x, g) = (x.get()?, g.get()?);
         let mut dx = vec![0.0; x.len()];
         // dx = g (Phi(x) + x phi(x)), as in `values_and_slopes`.
-        fill_rows(&mut dx, WIDTH, |first, block| {
+        fill_rows!(&mut dx, WIDTH, |first, block| {
             let start = first * WIDTH;
             for (dx, (&x, &g)) in block.iter_mut().zip(x[start..].iter().zip(&g[start..])) {
                 *dx = g * (0.5 * (1.0 + erf(x * INV_SQRT_2)) + x * DENSITY * exp(-0.5 * x * x));

@@ -83,25 +83,68 @@ pub(crate) fn contiguous(layout: &Layout) -> Result<Range<usize>> {
     }
 }
 
-/// Runs plain loops compiled for the widest instructions of this machine. Only code inlined into the closure profits.
+/// Runs plain loops compiled for the widest instructions of this machine. Only code that is inlined profits, so that the three macros mark the closures that
+/// they make; a loop whose body is long stands there as a `for`, not as a closure of an iterator, which may be left outside.
+macro_rules! wide {
+    ($body:expr) => {
+        $crate::nn::run_wide(
+            #[inline(always)]
+            || $body,
+        )
+    };
+}
+
+/// `fill_rows!(out, width, |first_row, block| ...)` fills `out` row block by row block, each of at most [`BLOCK`] rows of `width` numbers, by [`wide`] code.
+macro_rules! fill_rows {
+    ($out:expr, $width:expr, |$first:pat_param, $block:pat_param| $body:expr) => {
+        $crate::nn::fill_blocks(
+            $out,
+            $width,
+            #[inline(always)]
+            |$first, $block| $body,
+        )
+    };
+}
+
+/// `sum_rows!(rows, width, |row, sum| ...)` sums a vector of `width` numbers over `rows` rows by [`wide`] code: blocks in parallel, then one after the other.
+/// The body adds the contribution of one row.
+macro_rules! sum_rows {
+    ($rows:expr, $width:expr, |$row:pat_param, $sum:pat_param| $body:expr) => {
+        $crate::nn::sum_blocks(
+            $rows,
+            $width,
+            #[inline(always)]
+            |$row, $sum| $body,
+        )
+    };
+}
+
+pub(crate) use {fill_rows, sum_rows, wide};
+
+/// What [`wide`] does; `op` is to be inlined.
 #[inline(always)]
-pub(crate) fn wide<R>(op: impl FnOnce() -> R) -> R {
+pub(crate) fn run_wide<R>(op: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(op)
 }
 
-/// Fills `out` row block by row block; `fill(first_row, block)` sees at most [`BLOCK`] rows of `width` numbers.
-pub(crate) fn fill_rows(out: &mut [f32], width: usize, fill: impl Fn(usize, &mut [f32]) + Sync) {
-    out.par_chunks_mut(width * BLOCK).enumerate().for_each(|(i, block)| wide(|| fill(i * BLOCK, block)));
+/// What [`fill_rows`] does; `fill` is to be inlined.
+#[inline(always)]
+pub(crate) fn fill_blocks(out: &mut [f32], width: usize, fill: impl Fn(usize, &mut [f32]) + Sync) {
+    out.par_chunks_mut(width * BLOCK).enumerate().for_each(|(i, block)| wide!(fill(i * BLOCK, block)));
 }
 
-/// Sums a vector of `width` numbers over `rows` rows: blocks in parallel, then one after the other.
-/// `add(row, sum)` adds the contribution of one row.
-pub(crate) fn sum_rows(rows: usize, width: usize, add: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
+/// What [`sum_rows`] does; `add` is to be inlined.
+#[inline(always)]
+pub(crate) fn sum_blocks(rows: usize, width: usize, add: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
     let blocks: Vec<Vec<f32>> = (0..rows.div_ceil(BLOCK))
         .into_par_iter()
         .map(|i| {
             let mut sum = vec![0.0; width];
-            wide(|| (i * BLOCK..rows.min((i + 1) * BLOCK)).for_each(|row| add(row, &mut sum)));
+            wide!({
+                for row in i * BLOCK..rows.min((i + 1) * BLOCK) {
+                    add(row, &mut sum);
+                }
+            });
             sum
         })
         .collect();

@@ -74,7 +74,7 @@ fn composed(x_nd: &Tensor, [gain_d, bias_d]: [&Tensor; 2], epsilon: f64) -> Resu
 /// Normalises the rows of `x` in place, which leaves them without gain and bias; `y` has both. `inverse` is 1 over each row's deviation.
 pub(crate) fn normalise([gain, bias]: [&[f32]; 2], epsilon: f32, [x, inverse, y]: [&mut [f32]; 3]) {
     let (d, norm) = (gain.len(), Norm { epsilon });
-    wide(|| {
+    wide!({
         let rows = x.chunks_exact_mut(d).zip(y.chunks_exact_mut(d));
         for ((x, y), inverse) in rows.zip(inverse) {
             let (mean, scale) = norm.moments(x);
@@ -95,7 +95,7 @@ pub(crate) fn normalised_gradient(
     [d_gain, d_bias]: [&mut [f32]; 2],
 ) {
     let d = gain.len();
-    wide(|| {
+    wide!({
         for ((g, x_hat), inverse) in g.chunks_exact_mut(d).zip(x_hat.chunks_exact(d)).zip(inverse) {
             d_gain.iter_mut().zip(g.iter().zip(x_hat)).for_each(|(sum, (g, x))| *sum += g * x);
             d_bias.iter_mut().zip(&*g).for_each(|(sum, g)| *sum += g);
@@ -169,7 +169,7 @@ impl CustomOp3 for Norm {
             candle_core::bail!("layer norm of {d} numbers on rows of shape {:?}", lx.dims());
         }
         let mut y = vec![0.0; x.len()];
-        fill_rows(&mut y, d, |first, block| {
+        fill_rows!(&mut y, d, |first, block| {
             for (y, x) in block.chunks_exact_mut(d).zip(x[first * d..].chunks_exact(d)) {
                 let (mean, inverse) = self.moments(x);
                 for (y, (x, (gain, bias))) in y.iter_mut().zip(x.iter().zip(gain.iter().zip(bias))) {
@@ -219,7 +219,7 @@ impl CustomOp3 for Norm {
                 let rows = i * d * BLOCK..i * d * BLOCK + dx.len();
                 let mut sums = vec![0.0; 2 * d];
                 let args = [&x_values[rows.clone()], &g[rows], gain_values];
-                wide(|| self.backward_block(args, dx, &mut sums));
+                wide!(self.backward_block(args, dx, &mut sums));
                 sums
             })
             .collect();

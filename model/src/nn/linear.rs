@@ -139,7 +139,8 @@ impl CustomOp2 for Fused {
             slot.put(gradient.into_tensor(self.parameters[0].shape())?);
         }
         if let Some(slot) = &self.slots[1] {
-            let sum = sum_rows(n, o, |row, sum| sum.iter_mut().zip(&g[row * o..]).for_each(|(s, g)| *s += g));
+            let sum =
+                sum_rows!(n, o, |row, sum| sum.iter_mut().zip(&g[row * o..]).for_each(|(s, g)| *s += g));
             slot.put(Tensor::from_vec(sum, o, x_ni.device())?);
         }
         let dx = x_ni.track_op().then(|| {

@@ -53,9 +53,13 @@ pub(crate) fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0.0_f32; 16];
     let (blocks, rest) = x.as_chunks::<16>();
     for block in blocks {
-        lanes.iter_mut().zip(block).for_each(|(lane, &x)| *lane += f(x));
+        for (lane, &x) in lanes.iter_mut().zip(block) {
+            *lane += f(x);
+        }
     }
-    lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane += f(x));
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
+        *lane += f(x);
+    }
     lanes.iter().sum()
 }
 

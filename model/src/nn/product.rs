@@ -1,8 +1,8 @@
 //! Matrix products of f32 numbers on the CPU.
 //!
 //! The right factor is copied once into panels two vectors wide ([`Packed`]); the left one is read where it lies. Six rows of it (eight
-//! where there are 32 registers) times one panel stay in registers while a sum runs over at most [`DEPTH`] terms, so that both stay in the
-//! first-level cache (Goto and van de Geijn 2008). Which terms are added in which order depends on sizes alone: a caller may hand blocks of rows to any number of threads and
+//! where there are 32 registers) times one panel stay in registers while a sum runs over at most [`DEPTH`] terms, so that the rows stay in the
+//! first-level cache and the panel in the second (Goto and van de Geijn 2008). Which terms are added in which order depends on sizes alone: a caller may hand blocks of rows to any number of threads and
 //! gets the same bits.
 
 mod bf16;
@@ -28,8 +28,9 @@ const MANY_ROWS: usize = 8;
 const WIDE: usize = 16;
 /// Vectors side by side in one tile.
 const VECTORS: usize = 2;
-/// Terms of a sum that one visit of a tile adds, at most.
-const DEPTH: usize = 192;
+/// Terms of a sum that one visit of a tile adds, at most. A panel of so many is read from the second-level cache; with fewer the result would be read and
+/// written more often, which costs more.
+const DEPTH: usize = 768;
 /// Rows of a result that one thread should work on at a time, a multiple of the rows of any tile.
 pub(crate) const BLOCK: usize = 48;
 /// The same where threads have more to do: packed columns then are read from longer stretches, and a panel is read for more rows.
@@ -329,7 +330,7 @@ fn tile<S: Simd, const ROWS: usize>(
     sums
 }
 
-/// Writes a tile whose first row is `top`.
+/// Writes a tile whose first row is `top`, as far as there are rows.
 #[inline(always)]
 fn store<S: Simd, const ROWS: usize>(
     simd: S,
@@ -339,37 +340,52 @@ fn store<S: Simd, const ROWS: usize>(
     top: usize,
     columns: Range<usize>,
 ) {
-    for (r, sums) in sums.iter().enumerate() {
-        let Some(row) = out.values.get_mut((top + r) * out.stride..) else { return };
-        if row.is_empty() {
-            return;
+    let stride = out.stride;
+    let values = out.values.get_mut(top * stride..).unwrap_or_default();
+    let rows = values.len().div_ceil(stride);
+    if rows >= ROWS && columns.len() == VECTORS * S::F32_LANES {
+        for (r, sums) in sums.iter().enumerate() {
+            let row = &mut values[r * stride..][columns.clone()];
+            store_vectors(simd, row, sums, start, columns.clone());
         }
-        let row = &mut row[columns.clone()];
-        let before = match start {
-            Start::Row(before) => Some(&before[columns.clone()]),
-            Start::Zero | Start::Kept => None,
-        };
+        return;
+    }
+    // Of a copy: sums whose rows are counted would have to lie in memory, here as well.
+    let sums = *sums;
+    for (r, sums) in sums.iter().enumerate().take(rows) {
+        let row = &mut values[r * stride..][columns.clone()];
         if row.len() == VECTORS * S::F32_LANES {
-            let whole = S::as_mut_simd_f32s(row).0;
-            match (start, before) {
-                (Start::Kept, _) => whole.iter_mut().zip(sums).for_each(|(x, s)| *x = simd.add_f32s(*x, *s)),
-                (_, Some(before)) => {
-                    let before = S::as_simd_f32s(before).0;
-                    let both = before.iter().zip(sums);
-                    whole.iter_mut().zip(both).for_each(|(x, (b, s))| *x = simd.add_f32s(*b, *s));
-                }
-                (_, None) => whole.copy_from_slice(sums),
-            }
-        } else {
-            let sums: &[f32] = pulp::bytemuck::cast_slice(sums);
-            for (c, (x, s)) in row.iter_mut().zip(sums).enumerate() {
-                *x = match (start, before) {
-                    (Start::Kept, _) => *x + s,
-                    (_, Some(before)) => before[c] + s,
-                    (_, None) => *s,
-                };
-            }
+            store_vectors(simd, row, sums, start, columns.clone());
+            continue;
         }
+        let sums: &[f32] = pulp::bytemuck::cast_slice(sums);
+        for ((c, x), s) in columns.clone().zip(row).zip(sums) {
+            *x = match start {
+                Start::Kept => *x + s,
+                Start::Row(before) => before[c] + s,
+                Start::Zero => *s,
+            };
+        }
+    }
+}
+
+/// Writes a tile's row of whole vectors.
+#[inline(always)]
+fn store_vectors<S: Simd>(
+    simd: S,
+    row: &mut [f32],
+    sums: &[S::f32s; VECTORS],
+    start: Start<'_>,
+    columns: Range<usize>,
+) {
+    let row = S::as_mut_simd_f32s(row).0;
+    match start {
+        Start::Kept => row.iter_mut().zip(sums).for_each(|(x, s)| *x = simd.add_f32s(*x, *s)),
+        Start::Row(before) => {
+            let both = S::as_simd_f32s(&before[columns]).0.iter().zip(sums);
+            row.iter_mut().zip(both).for_each(|(x, (b, s))| *x = simd.add_f32s(*b, *s));
+        }
+        Start::Zero => row.copy_from_slice(sums),
     }
 }
 

@@ -27,9 +27,19 @@ pub(crate) fn softmax_row(row: &mut [f32]) {
     // exp(x - top) / sum exp(x - top) is the same quotient for any top; with the largest score no exponential is above 1, and one is 1: nothing
     // overflows, and the sum is never 0.
     let top = top(row);
-    row.iter_mut().for_each(|x| *x = exp(*x - top));
+    for x in &mut *row {
+        *x = exp(*x - top);
+    }
     let inverse = 1.0 / sum(row, |x| x);
     row.iter_mut().for_each(|x| *x *= inverse);
+}
+
+/// The same of rows of `t` scores each.
+#[inline(always)]
+pub(crate) fn softmax_rows(rows: &mut [f32], t: usize) {
+    for row in rows.chunks_exact_mut(t) {
+        softmax_row(row);
+    }
 }
 
 /// Turns the gradients of rows of `t` probabilities into those of the scores behind them, times `scale`.
@@ -50,7 +60,7 @@ impl CustomOp1 for Softmax {
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let mut y = read(x, layout)?.to_vec();
         let Some(&width) = layout.dims().last() else { candle_core::bail!("softmax of a single number") };
-        fill_rows(&mut y, width, |_, block| block.chunks_exact_mut(width).for_each(softmax_row));
+        fill_rows!(&mut y, width, |_, block| softmax_rows(block, width));
         Ok((CpuStorage::F32(y), layout.shape().clone()))
     }
 
@@ -60,7 +70,7 @@ impl CustomOp1 for Softmax {
         let (y, g) = (Host::of(res)?, Host::of(&grad)?);
         let (y, g) = (y.get()?, g.get()?);
         let mut dx = g.to_vec();
-        fill_rows(&mut dx, width, |first, block| gradient_of_rows(&y[first * width..], block, width, 1.0));
+        fill_rows!(&mut dx, width, |first, block| gradient_of_rows(&y[first * width..], block, width, 1.0));
         Ok(Some(Tensor::from_vec(dx, arg.shape(), arg.device())?))
     }
 }

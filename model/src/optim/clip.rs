@@ -32,7 +32,7 @@ fn squares(grad: &Tensor) -> Result<f64> {
     let grad = grad.contiguous()?;
     let host = Host::of(&grad)?;
     let block = |values: &[f32]| {
-        wide(|| {
+        wide!({
             let mut lanes = [0.0_f64; 8];
             let (blocks, rest) = values.as_chunks::<8>();
             for block in blocks {

@@ -174,7 +174,7 @@ impl Part {
     /// Fills `out` head by head: `fill(head, place, numbers)` sees numbers of one head that lie side by side from `place` on.
     fn fill(&self, out: &mut [f32], shape: &[usize], fill: impl Fn(usize, usize, &mut [f32]) + Sync) {
         let ([_, width], k) = self.sizes(shape);
-        fill_rows(out, width, |first, block| {
+        fill_rows!(out, width, |first, block| {
             for (row, numbers) in (first..).zip(block.chunks_exact_mut(width)) {
                 match self.axis {
                     Axis::Rows => fill(row / k, row * width, numbers),

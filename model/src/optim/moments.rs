@@ -82,7 +82,7 @@ pub(super) fn change(rule: &impl Rule, [p, m, v]: [&Tensor; 3], grad: &Tensor) -
 fn on_numbers(rule: &impl Rule, [p, m, v]: [&mut [f32]; 3], g: &[f32]) {
     let moments = m.par_chunks_mut(CHUNK).zip(v.par_chunks_mut(CHUNK));
     p.par_chunks_mut(CHUNK).zip(moments).zip(g.par_chunks(CHUNK)).for_each(|((p, (m, v)), g)| {
-        wide(|| {
+        wide!({
             for ((p, g), (m, v)) in p.iter_mut().zip(g).zip(m.iter_mut().zip(v)) {
                 rule.number([p, m, v], *g);
             }

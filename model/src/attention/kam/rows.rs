@@ -4,7 +4,7 @@ use super::super::plain::rows::{Head, Scratch};
 use super::Skip;
 use super::semantic::{Learned, Sample, Semantic};
 use crate::nn::buffers::Buffer;
-use crate::nn::softmax::{gradient_of_rows, softmax_row};
+use crate::nn::softmax::{gradient_of_rows, softmax_rows};
 use crate::nn::wide;
 
 /// The attention of a batch.
@@ -89,7 +89,7 @@ impl KamRows<'_> {
     fn probabilities(&self, of: Sample<'_>, map: &[f32], scratch: &mut Scratch) {
         scratch.probs.copy_from_slice(map);
         if self.semantic.settings.skip == Skip::PreAdd {
-            wide(|| scratch.probs.chunks_exact_mut(of.t).for_each(softmax_row));
+            wide!(softmax_rows(&mut scratch.probs, of.t));
         }
     }
 
@@ -114,7 +114,7 @@ impl KamRows<'_> {
             if skip != Skip::PreAdd {
                 add(mixed, next);
             }
-            wide(|| gradient_of_rows(&scratch.probs, mixed, t, 1.0));
+            wide!(gradient_of_rows(&scratch.probs, mixed, t, 1.0));
             if skip == Skip::PreAdd {
                 add(mixed, next);
             }
@@ -125,5 +125,5 @@ impl KamRows<'_> {
 
 /// Adds numbers, if there are some.
 fn add(sum: &mut [f32], numbers: Option<&[f32]>) {
-    wide(|| sum.iter_mut().zip(numbers.unwrap_or_default()).for_each(|(sum, x)| *sum += x));
+    wide!(sum.iter_mut().zip(numbers.unwrap_or_default()).for_each(|(sum, x)| *sum += x));
 }

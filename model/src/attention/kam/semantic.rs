@@ -46,7 +46,7 @@ impl Semantic<'_> {
             self.screen(of, &mut scratch.probs);
             if let Some(before) = of.before {
                 let before = &before[head * t * t..][..t * t];
-                wide(|| scratch.probs.iter_mut().zip(before).for_each(|(score, x)| *score += x));
+                wide!(scratch.probs.iter_mut().zip(before).for_each(|(score, x)| *score += x));
             }
             framed.put(head, &scratch.probs);
         }
@@ -93,7 +93,7 @@ impl Semantic<'_> {
             }
         }
         let [alpha, rest] = self.shares();
-        wide(|| {
+        wide!({
             for (at, row) in map.chunks_exact_mut(t).enumerate() {
                 let scores = framed.row(at / t, at % t);
                 row.iter_mut().zip(scores).for_each(|(x, score)| *x = alpha * *x + rest * score);
@@ -141,7 +141,7 @@ impl Semantic<'_> {
             let share = alpha / single((1 + m) as f64);
             d_scores.iter_mut().zip(mixed).for_each(|(x, g)| *x = share * g);
         }
-        wide(|| d_scores.iter_mut().zip(mixed).for_each(|(x, g)| *x += rest * g));
+        wide!(d_scores.iter_mut().zip(mixed).for_each(|(x, g)| *x += rest * g));
         (d_scores, [weight, bias])
     }
 

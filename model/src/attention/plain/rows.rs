@@ -8,7 +8,7 @@ use super::super::Heads;
 use crate::encoder::tokens::Span;
 use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::product::{Left, Out, Packed, Start, multiply};
-use crate::nn::softmax::{gradient_of_rows, softmax_row};
+use crate::nn::softmax::{gradient_of_rows, softmax_rows};
 use crate::nn::wide;
 
 /// The attention of a batch whose rows are `spans`, `d` numbers wide.
@@ -118,7 +118,7 @@ impl Rows<'_> {
         scratch.right.refill_columns([k, t], |j| &key[j * stride..][..k]);
         let out = Out { values: &mut scratch.probs, stride: t };
         multiply(Left::Rows(query, stride), &scratch.right, Start::Zero, out);
-        wide(|| scratch.probs.iter_mut().for_each(|score| *score *= scale));
+        wide!(scratch.probs.iter_mut().for_each(|score| *score *= scale));
     }
 
     /// Takes the scores away of what nothing looks at.
@@ -137,7 +137,7 @@ impl Rows<'_> {
         scratch: &mut Scratch,
         context: &mut [f32],
     ) {
-        wide(|| scratch.probs.chunks_exact_mut(at.t).for_each(softmax_row));
+        wide!(softmax_rows(&mut scratch.probs, at.t));
         self.mix(at, qkv, scratch, context);
     }
 
@@ -164,10 +164,12 @@ impl Rows<'_> {
         let (first, t) = (index_of_dropout(at.row * self.heads.count + at.head), at.t);
         scratch.factors.resize(t * t);
         scratch.dropped.resize(t * t);
-        wide(|| {
+        wide!({
             for (i, row) in scratch.factors.chunks_exact_mut(t).enumerate() {
                 let places = first | (i as u64) << 20;
-                row.iter_mut().zip(places..).for_each(|(factor, place)| *factor = dropout.factor(place));
+                for (factor, place) in row.iter_mut().zip(places..) {
+                    *factor = dropout.factor(place);
+                }
             }
             let both = scratch.probs.iter().zip(&*scratch.factors);
             scratch.dropped.iter_mut().zip(both).for_each(|(dropped, (p, factor))| *dropped = p * factor);
@@ -184,10 +186,10 @@ impl Rows<'_> {
         scratch: &mut Scratch,
         d_qkv: &mut [f32],
     ) {
-        wide(|| scratch.probs.chunks_exact_mut(at.t).for_each(softmax_row));
+        wide!(softmax_rows(&mut scratch.probs, at.t));
         self.gradient_of_mix(at, of, scratch, d_qkv);
         let Scratch { probs, d_probs, .. } = scratch;
-        wide(|| gradient_of_rows(probs, d_probs, at.t, self.scale()));
+        wide!(gradient_of_rows(probs, d_probs, at.t, self.scale()));
     }
 
     /// Given the probabilities, the gradients of the values and, in `scratch.d_probs`, of the probabilities.
@@ -209,7 +211,7 @@ impl Rows<'_> {
         multiply(Left::Columns(held, t), right, Start::Zero, out);
         right.refill_columns([k, t], |j| &qkv[value + j * stride..][..k]);
         multiply(Left::Rows(d_context, d), right, Start::Zero, Out { values: d_probs, stride: t });
-        wide(|| d_probs.iter_mut().zip(&**factors).for_each(|(dp, factor)| *dp *= factor));
+        wide!(d_probs.iter_mut().zip(&**factors).for_each(|(dp, factor)| *dp *= factor));
     }
 
     /// Gradients of queries and keys from that of their products: dQ = dS K / sqrt k, dK = dS^T Q / sqrt k.

@@ -9,8 +9,11 @@ mod tiles;
 
 use rayon::prelude::{ParallelIterator, ParallelSliceMut};
 
-use super::{Left, Out, Packed, Product, Start};
+use super::{Left, Out, Packed, Product, Start, VECTORS, WIDE};
 use crate::nn::wide;
+
+/// Columns of a panel of 512-bit vectors, which all processors with these instructions have.
+const WIDTH: usize = VECTORS * WIDE;
 
 /// What the factors of a product are rounded to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,15 +77,9 @@ impl Packed {
         let panels = self.values.par_chunks_mut((k * width).max(1));
         match form {
             Form::Whole => {}
-            Form::Pairs => panels.for_each(|panel| {
-                for pair in 0..k.div_ceil(2) {
-                    let first = 2 * pair * width;
-                    pair_rows(&mut panel[first..first + width * (k - 2 * pair).min(2)], width);
-                    panel.copy_within(first..first + width, pair * width);
-                }
-            }),
+            Form::Pairs => panels.for_each(|panel| wide!(pair_rows(panel.as_chunks_mut().0))),
             Form::Singles => panels.for_each(|panel| {
-                wide(|| panel.iter_mut().for_each(|x| *x = f32::from_bits(u32::from(half(*x)) << 16)));
+                wide!(panel.iter_mut().for_each(|x| *x = f32::from_bits(u32::from(half(*x)) << 16)));
                 for both in panel.chunks_exact_mut(2 * width) {
                     let (even, odd) = both.split_at_mut(width);
                     even.swap_with_slice(odd);
@@ -110,16 +107,15 @@ fn pair(even: f32, odd: f32) -> u32 {
     u32::from(half(even)) | u32::from(half(odd)) << 16
 }
 
-/// Puts one row of pairs in the place of the first of two rows; where there is one, its partners are 0.
-fn pair_rows(terms: &mut [f32], width: usize) {
-    let (even, odd) = terms.split_at_mut(width);
-    wide(|| {
-        if odd.is_empty() {
-            even.iter_mut().for_each(|x| *x = f32::from_bits(pair(*x, 0.0)));
-        } else {
-            even.iter_mut().zip(&*odd).for_each(|(x, odd)| *x = f32::from_bits(pair(*x, *odd)));
+/// Puts each two rows of a panel, as pairs, into one of its first half; the partners of a last row are 0.
+#[inline(always)]
+fn pair_rows(rows: &mut [[f32; WIDTH]]) {
+    for at in 0..rows.len().div_ceil(2) {
+        let (even, odd) = (rows[2 * at], rows.get(2 * at + 1).copied().unwrap_or([0.0; WIDTH]));
+        for ((both, even), odd) in rows[at].iter_mut().zip(even).zip(odd) {
+            *both = f32::from_bits(pair(even, odd));
         }
-    });
+    }
 }
 
 /// `out = start + left right` with a factor that is rounded.
@@ -153,18 +149,13 @@ pub(super) fn multiply(left: Left<'_>, right: &Packed, start: Start<'_>, out: Ou
 mod instruction {
     #![allow(unsafe_code, reason = "an instruction that not every processor has is asked for by name")]
 
-    use std::arch::x86_64::{
-        __m512, __m512bh, __m512i, _mm512_dpbf16_ps, _mm512_set1_epi32, _mm512_setzero_ps,
-    };
+    use std::arch::x86_64::{__m512bh, __m512i, _mm512_dpbf16_ps, _mm512_set1_epi32, _mm512_setzero_ps};
 
     use pulp::x86::V4;
     use pulp::{bytemuck, f32x16};
 
-    use super::super::{DEPTH, Left, MANY_ROWS, Out, Packed, Start, VECTORS, WIDE, apart, store};
-    use super::{half, pair};
-
-    /// Columns of a panel of 512-bit vectors.
-    const WIDTH: usize = VECTORS * WIDE;
+    use super::super::{DEPTH, Left, MANY_ROWS, Out, Packed, Start, VECTORS, apart, store};
+    use super::{WIDTH, half, pair};
 
     /// Whether this processor has it.
     pub(super) fn is_there() -> bool {
@@ -205,15 +196,24 @@ mod instruction {
                 for top in (0..rows).step_by(MANY_ROWS) {
                     let sums = match left {
                         Left::Rows(..) => {
-                            let a: [&[u32]; MANY_ROWS] = std::array::from_fn(|r| {
-                                &pairs_of_left[(top + r).min(rows - 1) * pairs..][..panel.len()]
-                            });
-                            tile(panel, |k| a.map(|a| a[k]))
+                            let mut a = [&pairs_of_left[..0]; MANY_ROWS];
+                            for (row, a) in (top..).zip(&mut a) {
+                                *a = &pairs_of_left[row.min(rows - 1) * pairs..][..panel.len()];
+                            }
+                            tile(
+                                panel,
+                                #[inline(always)]
+                                |k, row| a[row][k],
+                            )
                         }
                         Left::Columns(..) => {
                             let tile_of_left = &pairs_of_left[top / MANY_ROWS * apart::<MANY_ROWS>(pairs)..];
                             let a = &tile_of_left.as_chunks::<MANY_ROWS>().0[..panel.len()];
-                            tile(panel, |k| a[k])
+                            tile(
+                                panel,
+                                #[inline(always)]
+                                |k, row| a[k][row],
+                            )
                         }
                     };
                     store(simd, &sums, start, &mut out, top, columns.clone());
@@ -231,7 +231,9 @@ mod instruction {
         for (row, out) in out.chunks_exact_mut(pairs.max(1)).enumerate() {
             let row = &values[row * stride..][..terms];
             let halves: &mut [u16] = bytemuck::cast_slice_mut(out);
-            halves.iter_mut().zip(row).for_each(|(half_of, x)| *half_of = half(*x));
+            for (half_of, x) in halves.iter_mut().zip(row) {
+                *half_of = half(*x);
+            }
             if terms % 2 == 1 {
                 halves[terms] = 0;
             }
@@ -244,35 +246,37 @@ mod instruction {
         let pairs = terms.div_ceil(2);
         let apart = apart::<MANY_ROWS>(pairs);
         out.resize(rows.div_ceil(MANY_ROWS) * apart, 0);
+        let none = vec![0.0; rows];
         for at in 0..pairs {
             let even = &values[2 * at * stride..][..rows];
-            let odd = (2 * at + 1 < terms).then(|| &values[(2 * at + 1) * stride..][..rows]);
-            let tiles = out.chunks_exact_mut(apart).map(|tile| &mut tile[at * MANY_ROWS..][..MANY_ROWS]);
-            for (i, tile) in tiles.enumerate() {
-                let of = i * MANY_ROWS..rows.min((i + 1) * MANY_ROWS);
-                let even = &even[of.clone()];
-                match odd.map(|odd| &odd[of]) {
-                    Some(odd) => {
-                        let both = even.iter().zip(odd);
-                        tile.iter_mut().zip(both).for_each(|(out, (even, odd))| *out = pair(*even, *odd));
-                    }
-                    None => tile.iter_mut().zip(even).for_each(|(out, even)| *out = pair(*even, 0.0)),
+            let odd = if 2 * at + 1 < terms { &values[(2 * at + 1) * stride..][..rows] } else { &none };
+            let ((even, even_rest), (odd, odd_rest)) =
+                (even.as_chunks::<MANY_ROWS>(), odd.as_chunks::<MANY_ROWS>());
+            let mut tiles = out.chunks_exact_mut(apart);
+            for ((even, odd), tile) in even.iter().zip(odd).zip(&mut tiles) {
+                let tile = &mut tile[at * MANY_ROWS..][..MANY_ROWS];
+                for ((out, even), odd) in tile.iter_mut().zip(even).zip(odd) {
+                    *out = pair(*even, *odd);
+                }
+            }
+            if let Some(tile) = tiles.next() {
+                let tile = &mut tile[at * MANY_ROWS..][..MANY_ROWS];
+                for ((out, even), odd) in tile.iter_mut().zip(even_rest).zip(odd_rest) {
+                    *out = pair(*even, *odd);
                 }
             }
         }
     }
 
-    /// The rows of a tile times one panel; `a(k)` are pair k's numbers of the rows.
+    /// The rows of a tile times one panel; `a(k, row)` is pair k of a row. What is called here is inlined: a call from this loop, or for each tile, would cost
+    /// as much as the products.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16,avx2,fma")]
-    fn tile(
-        panel: &[[f32x16; VECTORS]],
-        a: impl Fn(usize) -> [u32; MANY_ROWS],
-    ) -> [[f32x16; VECTORS]; MANY_ROWS] {
+    fn tile(panel: &[[f32x16; VECTORS]], a: impl Fn(usize, usize) -> u32) -> [[f32x16; VECTORS]; MANY_ROWS] {
         let mut sums = [[_mm512_setzero_ps(); VECTORS]; MANY_ROWS];
         for (k, b) in panel.iter().enumerate() {
-            for (sums, a) in sums.iter_mut().zip(a(k)) {
-                let a = halves(_mm512_set1_epi32(a.cast_signed()));
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let a = halves(_mm512_set1_epi32(a(k, row).cast_signed()));
                 for (sum, b) in sums.iter_mut().zip(b) {
                     // SAFETY: both are 64 bytes.
                     let b = halves(unsafe { std::mem::transmute::<f32x16, __m512i>(*b) });
@@ -280,8 +284,8 @@ mod instruction {
                 }
             }
         }
-        // SAFETY: sixteen f32 numbers both.
-        sums.map(|sums| sums.map(|sum| unsafe { std::mem::transmute::<__m512, f32x16>(sum) }))
+        // SAFETY: as many vectors of sixteen f32 numbers both.
+        unsafe { std::mem::transmute(sums) }
     }
 
     #[inline(always)]

@@ -126,7 +126,7 @@ impl Pass<'_> {
     fn projections(&self, d_qkv: &[f32], x: &[f32], found: &mut [Option<Buffer>]) {
         let Numbers { d, buffers, rounding, .. } = *self.tail.numbers;
         let wanted = self.tail.wanted;
-        let bias = sum_rows(x.len() / d, 3 * d, |row, sum| {
+        let bias = sum_rows!(x.len() / d, 3 * d, |row, sum| {
             sum.iter_mut().zip(&d_qkv[row * 3 * d..]).for_each(|(sum, g)| *sum += g);
         });
         let factor = (0..3).any(|which| wanted[which]);
@@ -270,7 +270,7 @@ impl TailPass<'_> {
         add_rows(narrowed, sum.narrow);
         let out = Out { values: widened, stride: i };
         multiply(Left::Rows(narrowed, d), &factors.narrow, Start::Zero, out);
-        wide(|| widened.iter_mut().zip(&**slope).for_each(|(x, slope)| *x *= slope));
+        wide!(widened.iter_mut().zip(&**slope).for_each(|(x, slope)| *x *= slope));
         add_rows(widened, sum.widen);
         let out = Out { values: residual, stride: d };
         multiply(Left::Rows(widened, i), &factors.widen, Start::Kept, out);
@@ -332,7 +332,7 @@ impl<'a> Sums<'a> {
 
 /// Adds all rows to `sum`.
 fn add_rows(rows: &[f32], sum: &mut [f32]) {
-    wide(|| {
+    wide!({
         for row in rows.chunks_exact(sum.len()) {
             sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
         }
@@ -343,6 +343,6 @@ impl Numbers<'_> {
     /// The gradient before a dropout (see [`Numbers::drop`]) out of that after it.
     fn before_dropout(&self, at: [usize; 2], after: &[f32], before: &mut [f32]) {
         before.copy_from_slice(after);
-        wide(|| self.drop(at, before));
+        wide!(self.drop(at, before));
     }
 }

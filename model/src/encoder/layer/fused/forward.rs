@@ -204,7 +204,7 @@ impl Numbers<'_> {
 
     /// `x = dropout(x) + residual`, of rows from `first` on.
     fn add_dropped(&self, [which, first]: [usize; 2], x: &mut [f32], residual: &[f32]) {
-        wide(|| {
+        wide!({
             self.drop([which, first], x);
             x.iter_mut().zip(residual).for_each(|(x, r)| *x += r);
         });
@@ -217,7 +217,9 @@ impl Numbers<'_> {
         let Some(dropout) = self.dropout[which] else { return };
         for (row, x) in (first..).zip(x.chunks_exact_mut(self.d)) {
             let places = (self.asked.token(row) * self.d) as u64..;
-            x.iter_mut().zip(places).for_each(|(x, at)| *x *= dropout.factor(at));
+            for (x, at) in x.iter_mut().zip(places) {
+                *x *= dropout.factor(at);
+            }
         }
     }
 }

@@ -50,7 +50,7 @@ impl Gating {
     /// The contexts `[n, d]`, those of each head times its gate.
     pub(super) fn scaled(&self, buffers: &Buffers, context: &[f32], d: usize) -> Buffer {
         let mut gated = buffers.any(context.len());
-        fill_rows(&mut gated, d, |first, block| {
+        fill_rows!(&mut gated, d, |first, block| {
             let context = &context[first * d..][..block.len()];
             block.copy_from_slice(context);
             scale_rows(block, d, first, &self.gates, self.heads);
@@ -60,19 +60,19 @@ impl Gating {
 
     /// Turns the gradient of what [`Gating::scaled`] gives, `[n, d]`, into that of the contexts.
     pub(super) fn rescale(&self, gradient: &mut [f32], d: usize) {
-        fill_rows(gradient, d, |first, block| scale_rows(block, d, first, &self.gates, self.heads));
+        fill_rows!(gradient, d, |first, block| scale_rows(block, d, first, &self.gates, self.heads));
     }
 
     /// The gradient of the gates `[r, h]`, given the contexts and the gradient of what [`Gating::scaled`] gives, `[n, d]` both.
     pub(super) fn gradient(&self, [context, g]: [&[f32]; 2], d: usize) -> Vec<f32> {
         let (h, n) = (self.heads, context.len() / d);
         let mut each = vec![0.0; n * h];
-        fill_rows(&mut each, h, |first, block| {
+        fill_rows!(&mut each, h, |first, block| {
             let rows = first * d..first * d + block.len() / h * d;
             gradient_rows(block, h, [&context[rows.clone()], &g[rows]]);
         });
         match self.row {
-            Row::All => sum_rows(n, h, |row, sum| add(sum, &each[row * h..])),
+            Row::All => sum_rows!(n, h, |row, sum| add(sum, &each[row * h..])),
             Row::Sample => self.spans.iter().flat_map(|span| sum_of(&each, *span, h)).collect(),
             Row::Token => each,
         }

@@ -222,7 +222,9 @@ fn rows_of_pairs(values: &[f32], [stride, rows, terms, apart]: [usize; 4], out: 
     for (row, out) in out.chunks_exact_mut(apart.max(1)).take(rows).enumerate() {
         let row = &values[row * stride..][..terms];
         let halves: &mut [u16] = bytemuck::cast_slice_mut(out);
-        halves.iter_mut().zip(row).for_each(|(half_of, x)| *half_of = half(*x));
+        for (half_of, x) in halves.iter_mut().zip(row) {
+            *half_of = half(*x);
+        }
         halves[terms..].fill(0);
     }
 }
@@ -238,16 +240,20 @@ fn columns_of_pairs(values: &[f32], [stride, rows, terms, apart]: [usize; 4], ou
             let mut both = [0_u32; SIDE];
             match [term(2 * at), term(2 * at + 1)] {
                 [Some(even), Some(odd)] => {
-                    both.iter_mut()
-                        .zip(even.iter().zip(odd))
-                        .for_each(|(both, (even, odd))| *both = pair(*even, *odd));
+                    for (both, (even, odd)) in both.iter_mut().zip(even.iter().zip(odd)) {
+                        *both = pair(*even, *odd);
+                    }
                 }
                 [Some(even), None] => {
-                    both.iter_mut().zip(even).for_each(|(both, even)| *both = pair(*even, 0.0));
+                    for (both, even) in both.iter_mut().zip(even) {
+                        *both = pair(*even, 0.0);
+                    }
                 }
                 _ => {}
             }
-            both.iter().enumerate().for_each(|(row, both)| out[row * apart + at] = *both);
+            for (row, both) in both.iter().enumerate() {
+                out[row * apart + at] = *both;
+            }
         }
     }
 }
