@@ -8,7 +8,7 @@
 mod bf16;
 mod left;
 mod near;
-mod store;
+mod write;
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use bf16::Form;
 pub(crate) use bf16::{Rounding, bf16_by};
 use left::{apart, pack_left};
 use near::fetch;
-use store::{Sums, store};
+use write::{Sums, write};
 
 /// Rows of one tile with sixteen vector registers: twelve sums, a panel's two vectors, a number of the left factor.
 const FEW_ROWS: usize = 6;
@@ -276,11 +276,11 @@ fn rows_by_panel<S: Simd, const ROWS: usize>(
 ) {
     let rows = out.values.len().div_ceil(out.stride);
     for top in (0..rows).step_by(ROWS) {
-        // Beyond the last row it is read again, for nothing: tiles of fewer rows would each be another loop to compile, and `store` drops these sums.
+        // Beyond the last row it is read again, for nothing: tiles of fewer rows would each be another loop to compile, and `write` drops these sums.
         let a: [&[f32]; ROWS] =
             std::array::from_fn(|r| &values[(top + r).min(rows - 1) * stride..][..panel.len()]);
         let sums = tile(simd, panel, |k| a.map(|a| a[k]));
-        store(simd, &sums, start, out, top, columns.clone());
+        write(simd, &sums, start, out, top, columns.clone());
     }
 }
 
@@ -307,7 +307,7 @@ fn packed_by_panel<S: Simd, const ROWS: usize>(
         parts.next().into_iter().for_each(fetch);
         let a = &tile_of_left.as_chunks::<ROWS>().0[..panel.len()];
         let sums = tile(simd, panel, |k| a[k]);
-        store(simd, &sums, start, out, i * ROWS, columns.clone());
+        write(simd, &sums, start, out, i * ROWS, columns.clone());
     }
 }
 

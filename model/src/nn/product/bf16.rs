@@ -154,7 +154,7 @@ mod instruction {
     use pulp::x86::V4;
     use pulp::{bytemuck, f32x16};
 
-    use super::super::{DEPTH, Left, MANY_ROWS, Out, Packed, Start, VECTORS, apart, store};
+    use super::super::{DEPTH, Left, MANY_ROWS, Out, Packed, Start, VECTORS, apart, write};
     use super::{WIDTH, half, pair};
 
     /// Whether this processor has it.
@@ -216,7 +216,7 @@ mod instruction {
                             )
                         }
                     };
-                    store(simd, &sums, start, &mut out, top, columns.clone());
+                    write(simd, &sums, start, &mut out, top, columns.clone());
                 }
             }
             start = Start::Kept;

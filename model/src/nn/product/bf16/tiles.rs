@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use pulp::x86::V4;
 use pulp::{Simd as _, bytemuck, f32x16};
 
-use super::super::{Left, Out, Packed, Start, VECTORS, WIDE, store};
+use super::super::{Left, Out, Packed, Start, VECTORS, WIDE, write};
 use super::{half, pair};
 
 /// Columns of a panel of 512-bit vectors: two tiles.
@@ -208,7 +208,7 @@ fn run(simd: V4, left: Left<'_>, right: &Packed, mut start: Start<'_>, mut out: 
                     tiles.add(of, &left[wholes * SIDE..], apart, &last);
                 }
                 tiles.write(&mut sums);
-                store(simd, &sums, start, &mut out, top, columns.clone());
+                write(simd, &sums, start, &mut out, top, columns.clone());
             }
         }
         start = Start::Kept;

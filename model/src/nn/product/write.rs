@@ -11,7 +11,7 @@ pub(super) type Sums<S, const ROWS: usize> = [[<S as Simd>::f32s; VECTORS]; ROWS
 
 /// Writes a tile whose first row is `top`, as far as there are rows.
 #[inline(always)]
-pub(super) fn store<S: Simd, const ROWS: usize>(
+pub(super) fn write<S: Simd, const ROWS: usize>(
     simd: S,
     sums: &Sums<S, ROWS>,
     start: Start<'_>,
@@ -25,7 +25,7 @@ pub(super) fn store<S: Simd, const ROWS: usize>(
     if rows >= ROWS && columns.len() == VECTORS * S::F32_LANES {
         for (r, sums) in sums.iter().enumerate() {
             let row = &mut values[r * stride..][columns.clone()];
-            store_vectors(simd, row, sums, start, columns.clone());
+            write_vectors(simd, row, sums, start, columns.clone());
         }
         return;
     }
@@ -34,7 +34,7 @@ pub(super) fn store<S: Simd, const ROWS: usize>(
     for (r, sums) in sums.iter().enumerate().take(rows) {
         let row = &mut values[r * stride..][columns.clone()];
         if row.len() == VECTORS * S::F32_LANES {
-            store_vectors(simd, row, sums, start, columns.clone());
+            write_vectors(simd, row, sums, start, columns.clone());
             continue;
         }
         let sums: &[f32] = pulp::bytemuck::cast_slice(sums);
@@ -50,7 +50,7 @@ pub(super) fn store<S: Simd, const ROWS: usize>(
 
 /// Writes a tile's row of whole vectors.
 #[inline(always)]
-fn store_vectors<S: Simd>(
+fn write_vectors<S: Simd>(
     simd: S,
     row: &mut [f32],
     sums: &[S::f32s; VECTORS],
