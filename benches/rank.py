@@ -222,7 +222,7 @@ def compared(out, found, file="ranks.parquet"):
             count += 1
             differ += rank != row["rank"]
             largest = max(largest, abs(score - row["score"]))
-    assert count, "engraft asked for none of these triples: is OUT its folder?"
+    assert count == len(found), f"engraft asked {count} of these {len(found)} questions: is OUT its folder?"
     return {"compared": count, "ranks_that_differ": differ, "largest_difference_of_a_score": largest}
 
 
@@ -237,6 +237,8 @@ def main():
     parser.add_argument("--triples", type=int, help="score the first so many only")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
+    if given.state and not given.train:
+        parser.error("--state keeps a training: it goes with --train")
     torch.set_num_threads(given.threads)
     tokenizer = AutoTokenizer.from_pretrained(given.data / "minilm")
     graph = Graph(given.data / "kg-bert/data/umls", tokenizer)

@@ -75,6 +75,27 @@ impl CrossEntropy {
     }
 }
 
+/// The cross entropy of one row: `-log softmax(x)[class]`.
+pub(super) fn of_row(x: &[f32], class: usize) -> f64 {
+    let (top, total) = wide!({
+        let top = top(x);
+        (top, sum(x, |x| exp(x - top)))
+    });
+    f64::from(total).ln() - (f64::from(x[class]) - f64::from(top))
+}
+
+/// Fills `dx` with its gradient times `scale`. It is log sum_c exp(x_c) - x_y, so that its derivative by x_c is softmax(x)_c - [c = y].
+#[inline(always)]
+pub(super) fn gradient_of_row(x: &[f32], class: usize, scale: f32, dx: &mut [f32]) {
+    let top = top(x);
+    for (dx, x) in dx.iter_mut().zip(x) {
+        *dx = exp(x - top);
+    }
+    let inverse = scale / sum(dx, |e| e);
+    dx.iter_mut().for_each(|dx| *dx *= inverse);
+    dx[class] -= scale;
+}
+
 impl CustomOp1 for CrossEntropy {
     fn name(&self) -> &'static str {
         "cross-entropy"
@@ -87,11 +108,7 @@ impl CustomOp1 for CrossEntropy {
             .zip(self.classes.par_iter().zip(&self.weights))
             .map(|(row, (class, weight))| {
                 let Some(class) = class else { return 0.0 };
-                let (top, total) = wide!({
-                    let top = top(row);
-                    (top, sum(row, |x| exp(x - top)))
-                });
-                weight * (f64::from(total).ln() - (f64::from(row[*class as usize]) - f64::from(top)))
+                weight * of_row(row, *class as usize)
             })
             .collect();
         // In f64 and in the order of the rows, whichever thread computed them.
@@ -100,8 +117,7 @@ impl CustomOp1 for CrossEntropy {
     }
 
     fn bwd(&self, arg: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
-        // l = log sum_c exp(x_c) - x_y, so dl / dx_c = softmax(x)_c - [c = y]; the mean multiplies a row by its weight over that of all. A row
-        // without a class has no loss and keeps its zeros.
+        // The mean multiplies a row by its weight over that of all. A row without a class has no loss and keeps its zeros.
         let scale = grad.to_scalar::<f32>()? / single(self.total());
         let width = arg.dim(D::Minus1)?;
         let host = Host::of(arg)?;
@@ -113,13 +129,7 @@ impl CustomOp1 for CrossEntropy {
             for (dx, (x, (class, weight))) in block.chunks_exact_mut(width).zip(rows) {
                 let Some(class) = class else { continue };
                 let scale = single(*weight) * scale;
-                let top = top(x);
-                for (dx, x) in dx.iter_mut().zip(x) {
-                    *dx = exp(x - top);
-                }
-                let inverse = scale / sum(dx, |e| e);
-                dx.iter_mut().for_each(|dx| *dx *= inverse);
-                dx[*class as usize] -= scale;
+                gradient_of_row(x, *class as usize, scale, dx);
             }
         });
         Ok(Some(Tensor::from_vec(dx, arg.shape(), arg.device())?))

@@ -2,9 +2,10 @@
 
 use candle_core::{CpuStorage, CustomOp1, D, Layout, Result, Shape, Tensor};
 
+use super::cross_entropy::{gradient_of_row, of_row};
 use super::form::{at_least_single, fused};
-use super::host::{Host, read};
-use super::math::{exp, single, sum, top};
+use super::host::{Host, read, wide};
+use super::math::single;
 
 /// Mean over groups of `-log softmax(scores of the group)[right]`, as a tensor without axes. The groups `(rows, right)` stand one behind the
 /// other in `scores_m`; `right` counts from 0 within its group.
@@ -61,28 +62,19 @@ impl CustomOp1 for GroupCrossEntropy {
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let x = read(x, layout)?;
-        let losses = self.places().map(|(start, rows, right)| {
-            let x = &x[start..start + rows];
-            let top = top(x);
-            f64::from(sum(x, |x| exp(x - top))).ln() - (f64::from(x[right]) - f64::from(top))
-        });
+        let losses = self.places().map(|(start, rows, right)| of_row(&x[start..start + rows], right));
         let mean = losses.sum::<f64>() / self.groups.len() as f64;
         Ok((CpuStorage::F32(vec![single(mean)]), Shape::from(())))
     }
 
     fn bwd(&self, arg: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
-        // As cross entropy's over each group: softmax of its scores, less 1 at the gold row.
         let scale = grad.to_scalar::<f32>()? / self.groups.len() as f32;
         let host = Host::of(arg)?;
         let x = host.get()?;
         let mut dx = vec![0.0; x.len()];
         for (start, rows, right) in self.places() {
             let (x, dx) = (&x[start..start + rows], &mut dx[start..start + rows]);
-            let top = top(x);
-            dx.iter_mut().zip(x).for_each(|(dx, x)| *dx = exp(x - top));
-            let inverse = scale / sum(dx, |e| e);
-            dx.iter_mut().for_each(|dx| *dx *= inverse);
-            dx[right] -= scale;
+            wide!(gradient_of_row(x, right, scale, dx));
         }
         Ok(Some(Tensor::from_vec(dx, arg.shape(), arg.device())?))
     }

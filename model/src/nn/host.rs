@@ -128,13 +128,11 @@ pub(crate) fn run_wide<R>(op: impl FnOnce() -> R) -> R {
 }
 
 /// What [`fill_rows`] does; `fill` is to be inlined.
-#[inline(always)]
 pub(crate) fn fill_blocks(out: &mut [f32], width: usize, fill: impl Fn(usize, &mut [f32]) + Sync) {
     out.par_chunks_mut(width * BLOCK).enumerate().for_each(|(i, block)| wide!(fill(i * BLOCK, block)));
 }
 
 /// What [`sum_rows`] does; `add` is to be inlined.
-#[inline(always)]
 pub(crate) fn sum_blocks(rows: usize, width: usize, add: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
     let blocks: Vec<Vec<f32>> = (0..rows.div_ceil(BLOCK))
         .into_par_iter()

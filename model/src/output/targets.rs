@@ -27,19 +27,22 @@ impl Anchor {
     /// The anchors of samples that stand one behind the other, each an anchor's row and then one of each of its others, of which the first matches it; `matches` says whether one of another
     /// sample does as well.
     #[must_use]
-    pub fn of_samples<Other>(samples: &[Vec<Other>], matches: impl Fn(usize, &Other) -> bool) -> Vec<Self> {
+    pub fn of_samples<Other>(
+        samples: &[impl AsRef<[Other]>],
+        matches: impl Fn(usize, &Other) -> bool,
+    ) -> Vec<Self> {
         let mut next = 0;
         // Of which sample each other is, and its row.
         let mut rows: Vec<(usize, usize, &Other)> = vec![];
-        for (at, others) in samples.iter().enumerate() {
+        for (at, others) in samples.iter().map(AsRef::as_ref).enumerate() {
             rows.extend((next + 1..).zip(others).map(|(row, other)| (at, row, other)));
             next += 1 + others.len();
         }
-        let anchor = |(at, others): (usize, &Vec<Other>)| {
+        let anchor = |(at, others): (usize, &[Other])| {
             let also = rows.iter().filter(|(of, _, other)| *of != at && matches(at, other));
             Self { negatives: others.len() - 1, also_match: also.map(|(_, row, _)| *row).collect() }
         };
-        samples.iter().enumerate().map(anchor).collect()
+        samples.iter().map(AsRef::as_ref).enumerate().map(anchor).collect()
     }
 
     /// All rows of the sample.

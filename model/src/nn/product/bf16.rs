@@ -12,7 +12,7 @@ use rayon::prelude::{ParallelIterator, ParallelSliceMut};
 use super::{Left, Out, Packed, Product, Start, VECTORS, WIDE};
 use crate::nn::wide;
 
-/// Columns of a panel of 512-bit vectors, which all processors with these instructions have.
+/// Columns of a panel of 512-bit vectors, two of AMX's tiles, which all processors with these instructions have.
 const WIDTH: usize = VECTORS * WIDE;
 
 /// What the factors of a product are rounded to.
@@ -107,6 +107,14 @@ fn pair(even: f32, odd: f32) -> u32 {
     u32::from(half(even)) | u32::from(half(odd)) << 16
 }
 
+/// Numbers of two terms as pairs, as many as all three have.
+#[inline(always)]
+fn pair_up(even: &[f32], odd: &[f32], out: &mut [u32]) {
+    for ((out, even), odd) in out.iter_mut().zip(even).zip(odd) {
+        *out = pair(*even, *odd);
+    }
+}
+
 /// Puts each two rows of a panel, as pairs, into one of its first half; the partners of a last row are 0.
 #[inline(always)]
 fn pair_rows(rows: &mut [[f32; WIDTH]]) {
@@ -155,7 +163,8 @@ mod instruction {
     use pulp::{bytemuck, f32x16};
 
     use super::super::{DEPTH, Left, MANY_ROWS, Out, Packed, Start, VECTORS, apart, write};
-    use super::{WIDTH, half, pair};
+    use super::tiles::rows_of_pairs;
+    use super::{WIDTH, pair_up};
 
     /// Whether this processor has it.
     pub(super) fn is_there() -> bool {
@@ -181,7 +190,8 @@ mod instruction {
             let pairs = terms.len().div_ceil(2);
             match left {
                 Left::Rows(values, stride) => {
-                    rows_of_pairs(&values[terms.start..], [stride, rows, terms.len()], &mut pairs_of_left);
+                    let sizes = [stride, rows, terms.len(), pairs];
+                    rows_of_pairs(&values[terms.start..], sizes, &mut pairs_of_left);
                 }
                 Left::Columns(values, stride) => {
                     let values = &values[terms.start * stride..];
@@ -223,30 +233,14 @@ mod instruction {
         }
     }
 
-    /// Rows in pairs, one behind the other.
-    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2")]
-    fn rows_of_pairs(values: &[f32], [stride, rows, terms]: [usize; 3], out: &mut Vec<u32>) {
-        let pairs = terms.div_ceil(2);
-        out.resize(rows * pairs, 0);
-        for (row, out) in out.chunks_exact_mut(pairs.max(1)).enumerate() {
-            let row = &values[row * stride..][..terms];
-            let halves: &mut [u16] = bytemuck::cast_slice_mut(out);
-            for (half_of, x) in halves.iter_mut().zip(row) {
-                *half_of = half(*x);
-            }
-            if terms % 2 == 1 {
-                halves[terms] = 0;
-            }
-        }
-    }
-
     /// Columns in pairs as rows of a tile, tile after tile.
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2")]
     fn columns_of_pairs(values: &[f32], [stride, rows, terms]: [usize; 3], out: &mut Vec<u32>) {
         let pairs = terms.div_ceil(2);
         let apart = apart::<MANY_ROWS>(pairs);
         out.resize(rows.div_ceil(MANY_ROWS) * apart, 0);
-        let none = vec![0.0; rows];
+        // What a last term without a partner goes with.
+        let none = vec![0.0; rows * (terms % 2)];
         for at in 0..pairs {
             let even = &values[2 * at * stride..][..rows];
             let odd = if 2 * at + 1 < terms { &values[(2 * at + 1) * stride..][..rows] } else { &none };
@@ -254,16 +248,10 @@ mod instruction {
                 (even.as_chunks::<MANY_ROWS>(), odd.as_chunks::<MANY_ROWS>());
             let mut tiles = out.chunks_exact_mut(apart);
             for ((even, odd), tile) in even.iter().zip(odd).zip(&mut tiles) {
-                let tile = &mut tile[at * MANY_ROWS..][..MANY_ROWS];
-                for ((out, even), odd) in tile.iter_mut().zip(even).zip(odd) {
-                    *out = pair(*even, *odd);
-                }
+                pair_up(even, odd, &mut tile[at * MANY_ROWS..][..MANY_ROWS]);
             }
             if let Some(tile) = tiles.next() {
-                let tile = &mut tile[at * MANY_ROWS..][..MANY_ROWS];
-                for ((out, even), odd) in tile.iter_mut().zip(even_rest).zip(odd_rest) {
-                    *out = pair(*even, *odd);
-                }
+                pair_up(even_rest, odd_rest, &mut tile[at * MANY_ROWS..][..MANY_ROWS]);
             }
         }
     }

@@ -237,7 +237,7 @@ impl Texts {
 
     /// What a softmax over the batch is told of some samples, whose rows are one query's and then its passages'.
     fn anchors(&self, samples: &[Sample]) -> Vec<Anchor> {
-        let passages: Vec<Vec<PassageId>> = samples.iter().map(|sample| sample.passages.clone()).collect();
+        let passages: Vec<&[PassageId]> = samples.iter().map(|sample| &*sample.passages).collect();
         Anchor::of_samples(&passages, |at, passage| self.answers(samples[at].query, *passage))
     }
 }

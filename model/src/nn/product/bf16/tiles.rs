@@ -14,11 +14,9 @@ use std::sync::OnceLock;
 use pulp::x86::V4;
 use pulp::{Simd as _, bytemuck, f32x16};
 
-use super::super::{Left, Out, Packed, Start, VECTORS, WIDE, write};
-use super::{half, pair};
+use super::super::{Left, Out, Packed, Start, VECTORS, write};
+use super::{WIDTH, half, pair_up};
 
-/// Columns of a panel of 512-bit vectors: two tiles.
-const WIDTH: usize = VECTORS * WIDE;
 /// Rows of a tile, and pairs of terms that it takes at a time.
 const SIDE: usize = 16;
 /// Terms of a sum that one visit adds, at most: a panel's fit into the first-level cache.
@@ -217,7 +215,7 @@ fn run(simd: V4, left: Left<'_>, right: &Packed, mut start: Start<'_>, mut out: 
 
 /// Rows in pairs, `apart` from one to the next, and room for whole tiles of them.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2")]
-fn rows_of_pairs(values: &[f32], [stride, rows, terms, apart]: [usize; 4], out: &mut Vec<u32>) {
+pub(super) fn rows_of_pairs(values: &[f32], [stride, rows, terms, apart]: [usize; 4], out: &mut Vec<u32>) {
     out.resize(rows.next_multiple_of(SIDE) * apart, 0);
     for (row, out) in out.chunks_exact_mut(apart.max(1)).take(rows).enumerate() {
         let row = &values[row * stride..][..terms];
@@ -239,16 +237,8 @@ fn columns_of_pairs(values: &[f32], [stride, rows, terms, apart]: [usize; 4], ou
             let term = |term: usize| (term < terms).then(|| &values[term * stride..][of.clone()]);
             let mut both = [0_u32; SIDE];
             match [term(2 * at), term(2 * at + 1)] {
-                [Some(even), Some(odd)] => {
-                    for (both, (even, odd)) in both.iter_mut().zip(even.iter().zip(odd)) {
-                        *both = pair(*even, *odd);
-                    }
-                }
-                [Some(even), None] => {
-                    for (both, even) in both.iter_mut().zip(even) {
-                        *both = pair(*even, 0.0);
-                    }
-                }
+                [Some(even), Some(odd)] => pair_up(even, odd, &mut both),
+                [Some(even), None] => pair_up(even, &[0.0; SIDE], &mut both),
                 _ => {}
             }
             for (row, both) in both.iter().enumerate() {
