@@ -1,12 +1,13 @@
 """Training steps of a BERT encoder on the CPU: engraft beside PyTorch, in one run.
 
-Usage: model.py BENCH [--threads 2 1] [--rounds 5] [--steps 6]
+Usage: model.py BENCH [--threads 2 1] [--rounds 5] [--steps 6] [--avx2]
 BENCH is the built program `bench`: `bench train_step` steps, `bench peak` says what the processor can do at most. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, in f32 and in bf16. A step is
 forward (a linear layer on a row's first hidden state, as BERT's fine-tunings have it, or, where that is said, on the mean of all; cross entropy), backward, clipping by the norm of all gradients, and AdamW. The peer
 is model_peer.py: plain PyTorch with scaled_dot_product_attention and fused AdamW. The two take turns, each in a process of its own, with the
 same threads, lengths, dropout and frozen layers. Figures are medians over all steps of all rounds, the least beside them, and the processor's time, which
 other work on the machine changes least. The last column is what matrix products alone ask for (no row's padding counted, and all rows in the last layer, of which engraft needs the first token's alone), in 10^9 operations a second, and its
-share of the most that the processor can do in f32: nobody's step in f32 is faster by more than what is left. Prints tables in Markdown.
+share of the most that the processor can do in f32: nobody's step in f32 is faster by more than what is left. With --avx2 both sides keep to AVX2 on a processor that
+has AVX-512 (the peer by the variables that PyTorch, MKL and oneDNN read for that), so that one machine shows what both kinds do. Prints tables in Markdown.
 """
 
 import argparse
@@ -49,8 +50,12 @@ HALF = {f"{case}, bf16": {**CASES[case], "dtype": "bf16"} for case in list(CASES
 CASES |= HALF
 
 
-def said(command, of):
-    ran = subprocess.run([*command, json.dumps(of)], check=False, capture_output=True, text=True, env={**os.environ, "RAYON_NUM_THREADS": str(of["threads"])})
+# What PyTorch, MKL and oneDNN read to keep to AVX2.
+AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+
+
+def said(command, of, variables):
+    ran = subprocess.run([*command, json.dumps(of)], check=False, capture_output=True, text=True, env={**os.environ, **variables, "RAYON_NUM_THREADS": str(of["threads"])})
     if ran.returncode:
         sys.exit(f"{command}: {ran.stderr}")
     return json.loads(ran.stdout)
@@ -66,14 +71,18 @@ def products(case):
     return ((SHAPE["layers"] + 2 * trained) * forward - spared) / 1e9
 
 
+def program(given):
+    return [str(given.bench.resolve()), *["--avx2"] * given.avx2]
+
+
 def measured(given, case, threads):
     """All steps of both sides, which take turns."""
     of = {**SHAPE, "attention": "plain", "dtype": "f32", "pooling": "cls", **CASES[case], "threads": threads, "warmup": WARMUP, "steps": given.steps}
-    sides = {"engraft": [str(given.bench.resolve()), "train_step"], "PyTorch": [sys.executable, str(Path(__file__).resolve().parent / "model_peer.py")]}
+    sides = {"engraft": [*program(given), "train_step"], "PyTorch": [sys.executable, str(Path(__file__).resolve().parent / "model_peer.py")]}
     found = {name: [] for name in sides}
     for _ in range(given.rounds):
         for name, command in sides.items():
-            found[name].append(said(command, of))
+            found[name].append(said(command, of, AVX2 if given.avx2 else {}))
     return found
 
 
@@ -86,10 +95,11 @@ def main():
     parser.add_argument("--cases", type=int, default=len(CASES), help="the first so many")
     parser.add_argument("--attentions", action="store_true", help="only those that compare attentions")
     parser.add_argument("--bf16", action="store_true", help="only those in bf16")
+    parser.add_argument("--avx2", action="store_true", help="both sides keep to AVX2")
     given = parser.parse_args()
     before, torch = os.getloadavg()[0], ""
     for threads in given.threads:
-        peak_of = json.loads(subprocess.run([str(given.bench.resolve()), "peak", str(threads)], check=True, capture_output=True, text=True).stdout)["gflops"]
+        peak_of = json.loads(subprocess.run([*program(given), "peak", str(threads)], check=True, capture_output=True, text=True).stdout)["gflops"]
         print(f"{threads} thread{'s' * (threads > 1)}: median milliseconds a step (the least). Ratios: PyTorch over engraft. The processor's most: {peak_of:,.0f} GFLOP/s.\n")
         print("| | | " + " | ".join(PARTS) + " | processor | tokens/s | peak MiB | ratio of medians | of the least | of the processor | GFLOP/s of products |")
         print("|---|---" + "|--:" * (len(PARTS) + 7) + "|")
@@ -117,7 +127,7 @@ def main():
                 print(f"\n{name}, {case.split(', ', 1)[1]}: {total / middle:.2f} times the plain step (medians), {best / least:.2f} (the least)")
         print()
     print(f"{os.cpu_count()} cores, {platform.system()}; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; {given.rounds} runs of {given.steps} steps each, after "
-          f"{WARMUP} unmeasured; PyTorch {torch}, Python {platform.python_version()}.")
+          f"{WARMUP} unmeasured{'; AVX2 alone' * given.avx2}; PyTorch {torch}, Python {platform.python_version()}.")
 
 
 main()

@@ -1,4 +1,6 @@
 //! The measured programs, each one side of a benchmark whose other side is a Python script beside it (`just --list`): `bench NAME ARGUMENTS`.
+//!
+//! `bench --avx2 NAME ARGUMENTS` keeps to AVX2 on a processor that has AVX-512, to say what one without it would do.
 
 mod count;
 mod importance;
@@ -48,6 +50,13 @@ fn program(name: &str) -> Option<Program> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments = arguments.as_slice();
+    if let [first, rest @ ..] = arguments
+        && first == "--avx2"
+    {
+        model::device::keep_to_avx2()?;
+        arguments = rest;
+    }
     let (name, rest) =
         arguments.split_first().ok_or("expected the name of a program, a file of benches/src")?;
     let program =

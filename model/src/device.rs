@@ -6,15 +6,23 @@ use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
 use crate::Error;
-use crate::nn::product;
+#[cfg(target_arch = "x86_64")]
+use crate::nn::keep_to;
+use crate::nn::{arch, product};
 use candle_core::utils::cuda_is_available;
 use candle_core::{DType, Device};
 use serde::{Deserialize, Serialize};
 
-/// The instructions that loops on the CPU use on this machine: the widest that it has, found when a program starts.
+/// The vector instructions that loops on the CPU use: the widest of this machine, but for [`keep_to_avx2`].
+#[must_use]
+pub fn vectors() -> pulp::Arch {
+    arch()
+}
+
+/// The instructions that loops on the CPU use, in words: those of [`vectors`].
 #[must_use]
 pub fn cpu_level() -> &'static str {
-    match pulp::Arch::new() {
+    match arch() {
         #[cfg(target_arch = "x86_64")]
         pulp::Arch::V4(_) => "x86-64-v4 (AVX-512)",
         #[cfg(target_arch = "x86_64")]
@@ -23,6 +31,24 @@ pub fn cpu_level() -> &'static str {
         pulp::Arch::Neon(_) => "aarch64 (Neon)",
         _ => "no vector instructions",
     }
+}
+
+/// Loops of this process use AVX2 and FMA alone from here on, as on a processor without AVX-512, to measure on one machine what both kinds need
+/// (`benches/model.py --avx2`). Results are the same bits, but that numbers below 2^-126 are no longer
+/// 0 in bf16.
+///
+/// # Errors
+/// When the processor has no AVX2, or loops use wider instructions already.
+pub fn keep_to_avx2() -> Result<(), Error> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = pulp::x86::V3::try_new() {
+        return if keep_to(pulp::Arch::V3(simd)) {
+            Ok(())
+        } else {
+            Err(Error::Misfit("loops of this process use the widest instructions already: ask for AVX2 alone before anything is computed".to_owned()))
+        };
+    }
+    Err(Error::Misfit(format!("AVX2 alone was asked for, and this processor has {}", cpu_level())))
 }
 
 /// The device that a run asks for: `auto`, `cpu` or `cuda:N`.

@@ -28,8 +28,10 @@ pub(crate) use form::{at_least_single, fused, in_single};
 #[cfg(test)]
 pub(crate) use host::reads_here;
 pub(crate) use host::{
-    Host, edit, fill_blocks, fill_rows, on_cpu, read, run_wide, sum_blocks, sum_rows, wide,
+    Host, arch, edit, fill_blocks, fill_rows, on_cpu, read, run_wide, sum_blocks, sum_rows, wide,
 };
+#[cfg(target_arch = "x86_64")]
+pub(crate) use host::{avx512, keep_to};
 pub(crate) use math::{single, sum2};
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! Views of CPU tensors as plain slices, and the widest instructions of the machine.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use candle_core::{CpuStorage, Device, InplaceOp1, Layout, Result, Storage, StorageRef, Tensor};
+use pulp::Arch;
+#[cfg(target_arch = "x86_64")]
+use pulp::x86::V4;
 use rayon::prelude::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator, ParallelSliceMut};
 
 /// Rows that one thread works on at a time. Sums over rows add up blocks of this many in order, whatever the number
@@ -124,7 +127,30 @@ pub(crate) use {fill_rows, sum_rows, wide};
 /// What [`wide`] does; `op` is to be inlined.
 #[inline(always)]
 pub(crate) fn run_wide<R>(op: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(op)
+    arch().dispatch(op)
+}
+
+static ARCH: OnceLock<Arch> = OnceLock::new();
+
+/// The vector instructions that loops use: the widest of this machine, but for [`keep_to`].
+#[inline]
+pub(crate) fn arch() -> Arch {
+    *ARCH.get_or_init(Arch::new)
+}
+
+/// Loops use `arch` from here on. False where they use others already.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn keep_to(arch: Arch) -> bool {
+    ARCH.set(arch).is_ok()
+}
+
+/// AVX-512, where loops use it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn avx512() -> Option<V4> {
+    match arch() {
+        Arch::V4(simd) => Some(simd),
+        _ => None,
+    }
 }
 
 /// What [`fill_rows`] does; `fill` is to be inlined.

@@ -12,9 +12,10 @@ mod write;
 
 use std::ops::Range;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
 
+use super::arch;
 use super::buffers::{Buffer, Buffers};
 use bf16::Form;
 pub(crate) use bf16::{Rounding, bf16_by};
@@ -75,6 +76,7 @@ pub(crate) struct Packed {
     form: Form,
 }
 
+/// Columns of one panel.
 struct Width;
 
 impl WithSimd for Width {
@@ -86,15 +88,14 @@ impl WithSimd for Width {
     }
 }
 
-/// Columns of one panel.
-fn width() -> usize {
-    Arch::new().dispatch(Width)
-}
-
 impl Packed {
     /// A factor without numbers, to be filled.
     pub(crate) fn empty(buffers: &Buffers) -> Self {
-        Packed { values: buffers.any(0), k: 0, n: 0, width: width(), form: Form::Whole }
+        Packed::of_width(buffers, arch().dispatch(Width))
+    }
+
+    fn of_width(buffers: &Buffers, width: usize) -> Self {
+        Packed { values: buffers.any(0), k: 0, n: 0, width, form: Form::Whole }
     }
 
     /// The factor whose row r, of k, is `row(r)`, n numbers. Panels are filled in parallel.
@@ -107,7 +108,7 @@ impl Packed {
         packed.resize(size);
         let (k, n, width) = (packed.k, packed.n, packed.width);
         let panels = packed.values.par_chunks_mut((k * width).max(1)).enumerate();
-        panels.for_each(|(i, panel)| fill_from_rows(panel, i * width..n.min((i + 1) * width), &row));
+        panels.for_each(|(i, panel)| fill_from_rows(panel, width, i * width..n.min((i + 1) * width), &row));
         packed
     }
 
@@ -121,7 +122,9 @@ impl Packed {
         packed.resize(size);
         let (k, n, width) = (packed.k, packed.n, packed.width);
         let panels = packed.values.par_chunks_mut((k * width).max(1)).enumerate();
-        panels.for_each(|(i, panel)| fill_from_columns(panel, i * width..n.min((i + 1) * width), &column));
+        panels.for_each(|(i, panel)| {
+            fill_from_columns(panel, width, i * width..n.min((i + 1) * width), &column);
+        });
         packed
     }
 
@@ -129,7 +132,7 @@ impl Packed {
     pub(crate) fn refill_rows<'a>(&mut self, size: [usize; 2], row: impl Fn(usize) -> &'a [f32]) {
         self.resize(size);
         for (i, panel) in self.values.chunks_exact_mut((self.k * self.width).max(1)).enumerate() {
-            fill_from_rows(panel, i * self.width..self.n.min((i + 1) * self.width), &row);
+            fill_from_rows(panel, self.width, i * self.width..self.n.min((i + 1) * self.width), &row);
         }
     }
 
@@ -137,7 +140,7 @@ impl Packed {
     pub(crate) fn refill_columns<'a>(&mut self, size: [usize; 2], column: impl Fn(usize) -> &'a [f32]) {
         self.resize(size);
         for (i, panel) in self.values.chunks_exact_mut((self.k * self.width).max(1)).enumerate() {
-            fill_from_columns(panel, i * self.width..self.n.min((i + 1) * self.width), &column);
+            fill_from_columns(panel, self.width, i * self.width..self.n.min((i + 1) * self.width), &column);
         }
     }
 
@@ -147,9 +150,13 @@ impl Packed {
     }
 }
 
-/// Fills one panel; `columns` are those of the factor that it holds.
-fn fill_from_rows<'a>(panel: &mut [f32], columns: Range<usize>, row: &impl Fn(usize) -> &'a [f32]) {
-    let width = width();
+/// Fills one panel of so many columns; `columns` are those of the factor that it holds.
+fn fill_from_rows<'a>(
+    panel: &mut [f32],
+    width: usize,
+    columns: Range<usize>,
+    row: &impl Fn(usize) -> &'a [f32],
+) {
     for (r, out) in panel.chunks_exact_mut(width).enumerate() {
         let (held, rest) = out.split_at_mut(columns.len());
         held.copy_from_slice(&row(r)[columns.clone()]);
@@ -157,10 +164,14 @@ fn fill_from_rows<'a>(panel: &mut [f32], columns: Range<usize>, row: &impl Fn(us
     }
 }
 
-/// Fills one panel, a few rows at a time so that they stay in the cache while all columns go in.
-fn fill_from_columns<'a>(panel: &mut [f32], columns: Range<usize>, column: &impl Fn(usize) -> &'a [f32]) {
+/// The same, a few rows at a time so that they stay in the cache while all columns go in.
+fn fill_from_columns<'a>(
+    panel: &mut [f32],
+    width: usize,
+    columns: Range<usize>,
+    column: &impl Fn(usize) -> &'a [f32],
+) {
     const FEW: usize = 64;
-    let width = width();
     for (i, rows) in panel.chunks_mut(FEW * width).enumerate() {
         for c in 0..width {
             let numbers = rows[c..].iter_mut().step_by(width);
@@ -178,7 +189,7 @@ pub(crate) fn multiply(left: Left<'_>, right: &Packed, start: Start<'_>, out: Ou
         return;
     }
     match right.form {
-        Form::Whole => Arch::new().dispatch(Product { left, right, start, out }),
+        Form::Whole => arch().dispatch(Product { left, right, start, out }),
         Form::Pairs | Form::Singles => bf16::multiply(left, right, start, out),
     }
 }
@@ -350,6 +361,11 @@ pub(crate) fn product(buffers: &Buffers, left: Left<'_>, right: &Packed, m: usiz
 mod tests {
     use super::*;
     use base::rng::CounterRng;
+    #[cfg(target_arch = "x86_64")]
+    use pulp::{
+        Arch,
+        x86::{V3, V4},
+    };
 
     fn random(seed: u64, count: usize) -> Vec<f32> {
         let chance = CounterRng::new(seed);
@@ -398,6 +414,27 @@ mod tests {
         let mut alone = vec![0.0; 7 * n];
         multiply(Left::Rows(&a[50 * k..], k), &right, Start::Zero, Out { values: &mut alone, stride: n });
         assert_eq!(alone, whole[50 * n..57 * n]);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn avx2_and_avx512_give_the_same_bits() {
+        let all = [V3::try_new().map(Arch::V3), V4::try_new().map(Arch::V4)];
+        let (m, k, n) = (50, 900, 41);
+        let (a, b) = (random(1, m * k), random(2, k * n));
+        let results = all.into_iter().flatten().map(|arch| {
+            let mut right = Packed::of_width(&Buffers::new(), arch.dispatch(Width));
+            right.refill_rows([k, n], |r| &b[r * n..][..n]);
+            let mut values = vec![0.0; m * n];
+            let out = Out { values: &mut values, stride: n };
+            arch.dispatch(Product { left: Left::Rows(&a, k), right: &right, start: Start::Zero, out });
+            values
+        });
+        let results: Vec<_> = results.collect();
+        if results.len() < all.len() {
+            println!("skipped: this processor has not both, AVX2 and AVX-512");
+        }
+        results.windows(2).for_each(|two| assert_eq!(two[0], two[1]));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! Maps are copied once into frames of zeros, so that no tap asks whether it is inside. A few output channels times two vectors of cells stay in
 //! registers while the sum runs over all taps. Every sum runs in an order that sizes alone decide.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::nn::arch;
 use crate::nn::buffers::{Buffer, Buffers};
 
 /// Taps of a channel: 3 x 3.
@@ -75,7 +76,7 @@ impl Framed {
 /// Of the maps' channels, only as many are read as the weights have.
 pub(super) fn convolve(maps: &Framed, weights: &Weights<'_>, bias: Option<&[f32]>, out: &mut [f32]) {
     if maps.t > 0 {
-        Arch::new().dispatch(Convolve { maps, weights, bias, out });
+        arch().dispatch(Convolve { maps, weights, bias, out });
     }
 }
 
@@ -179,7 +180,7 @@ fn two<S: Simd>(row: &[f32]) -> [S::f32s; VECTORS] {
 /// read.
 pub(super) fn add_weight_gradient(maps: &Framed, results: &Framed, gradient: &mut [f32]) {
     if maps.t > 0 {
-        Arch::new().dispatch(Gradient { maps, results, gradient });
+        arch().dispatch(Gradient { maps, results, gradient });
     }
 }
 

@@ -10,7 +10,7 @@ mod tiles;
 use rayon::prelude::{ParallelIterator, ParallelSliceMut};
 
 use super::{Left, Out, Packed, Product, Start, VECTORS, WIDE};
-use crate::nn::wide;
+use crate::nn::{arch, wide};
 
 /// Columns of a panel of 512-bit vectors, two of AMX's tiles, which all processors with these instructions have.
 const WIDTH: usize = VECTORS * WIDE;
@@ -150,7 +150,7 @@ pub(super) fn multiply(left: Left<'_>, right: &Packed, start: Start<'_>, out: Ou
         }
     }
     let left = Left::Rows(&singles, k);
-    pulp::Arch::new().dispatch(Product { left, right, start, out });
+    arch().dispatch(Product { left, right, start, out });
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -165,14 +165,15 @@ mod instruction {
     use super::super::{DEPTH, Left, MANY_ROWS, Out, Packed, Start, VECTORS, apart, write};
     use super::tiles::rows_of_pairs;
     use super::{WIDTH, pair_up};
+    use crate::nn::avx512;
 
     /// Whether this processor has it.
     pub(super) fn is_there() -> bool {
-        V4::try_new().is_some() && std::arch::is_x86_feature_detected!("avx512bf16")
+        avx512().is_some() && std::arch::is_x86_feature_detected!("avx512bf16")
     }
 
     pub(super) fn multiply(left: Left<'_>, right: &Packed, start: Start<'_>, out: Out<'_>) {
-        if let Some(simd) = V4::try_new().filter(|_| is_there()) {
+        if let Some(simd) = avx512().filter(|_| is_there()) {
             // SAFETY: the processor has the instructions.
             unsafe { run(simd, left, right, start, out) }
         }

@@ -16,6 +16,7 @@ use pulp::{Simd as _, bytemuck, f32x16};
 
 use super::super::{Left, Out, Packed, Start, VECTORS, write};
 use super::{WIDTH, half, pair_up};
+use crate::nn::avx512;
 
 /// Rows of a tile, and pairs of terms that it takes at a time.
 const SIDE: usize = 16;
@@ -25,7 +26,7 @@ const DEPTH: usize = 384;
 /// Whether this processor has them and the system lets this process use them (`ARCH_REQ_XCOMP_PERM` for tile data, Linux 5.16).
 pub(super) fn are_there() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
-    *THERE.get_or_init(|| V4::try_new().is_some() && has_tiles() && has_leave())
+    *THERE.get_or_init(|| avx512().is_some() && has_tiles() && has_leave())
 }
 
 fn has_tiles() -> bool {
@@ -152,7 +153,7 @@ impl Drop for Tiles {
 }
 
 pub(super) fn multiply(left: Left<'_>, right: &Packed, start: Start<'_>, out: Out<'_>) {
-    if let Some(simd) = V4::try_new().filter(|_| are_there()) {
+    if let Some(simd) = avx512().filter(|_| are_there()) {
         // SAFETY: the processor has the instructions.
         unsafe { run(simd, left, right, start, out) }
     }
