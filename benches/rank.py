@@ -1,6 +1,6 @@
 """Link prediction by plain PyTorch and transformers: the peer of `engraft run rank --preset kg-bert`.
 
-    python benches/rank.py DATA [--out OUT] [--relations] [--train [--state FILE]] [--threads N] [--triples N]
+    python benches/rank.py DATA [--out OUT] [--relations] [--train [--donors] [--state FILE]] [--threads N] [--triples N]
 
 DATA has `kg-bert/data/umls` and the encoder `minilm`. OUT is the output folder of engraft after the command above. What is done is what KG-BERT's
 `run_bert_link_prediction.py` does, but for the score, which is the difference of both logits and not that of true alone: each held-out triple's subject and object are replaced by every entity, what the graph states is left out, one pass scores
@@ -8,7 +8,8 @@ each triple, rows are padded to the longest of their batch, and a batch is one q
 
 Without --train the weights are those that engraft trained (OUT/retrain/model), so that both score the same: told are the time of either, the largest difference of a
 score, and how many ranks differ. With --train the encoder is trained here first, on the same budget: 5 epochs, a rate of 5e-5 after a warm-up of a tenth, 32 rows a
-batch, 5 corrupted triples each. With --state the training is kept there after each epoch, and goes on from there.
+batch, 5 corrupted triples each, in which any entity stands as often as another, and all rows are shuffled, as in KG-BERT.
+With --donors what is put in comes from another shown triple and a batch is five triples with their corrupted ones, 30 rows, as in engraft. With --state the training is kept there after each epoch, and goes on from there.
 
 With --relations the relation between a triple's subject and object is asked for, as `run_bert_relation_prediction.py` does: one pass for each pair of entities, with a blank
 between them, whose score of a relation is its log probability; 20 epochs. OUT is then the output folder of the config in docs/results.md.
@@ -66,12 +67,12 @@ class Graph:
             "attention_mask": torch.tensor([[1] * len(ids) + [0] * (width - len(ids)) for ids, _ in rows]),
         }
 
-    def corrupted(self, triple, rng):
+    def corrupted(self, triple, rng, donors):
         side = 0 if rng.random() <= 0.5 else 2
         found = []
         while len(found) < 5:
             other = list(triple)
-            other[side] = rng.choice(self.entities)
+            other[side] = rng.choice(self.parts["train"])[side] if donors else rng.choice(self.entities)
             if other[side] != triple[side] and tuple(other) not in self.shown:
                 found.append(tuple(other))
         return found
@@ -92,12 +93,9 @@ class Model(torch.nn.Module):
         return self.linear(self.dropout(self.encoder(**batch).pooler_output))
 
 
-def truths(graph, rng):
-    """Shown triples and corrupted ones, and which are true."""
-    samples = []
-    for triple in graph.parts["train"]:
-        samples += [(triple, 1)] + [(other, 0) for other in graph.corrupted(triple, rng)]
-    return samples
+def truths(graph, rng, donors):
+    """Shown triples, each with its corrupted ones, and which are true."""
+    return [[(triple, 1)] + [(other, 0) for other in graph.corrupted(triple, rng, donors)] for triple in graph.parts["train"]]
 
 
 def updates(model, peak, steps, warm):
@@ -115,7 +113,8 @@ def updates(model, peak, steps, warm):
 
 
 def train(model, batch, samples, epochs, rng, state=None):
-    size = 32
+    """Samples are lists of rows that stay together; a batch is as many of them as come to 32 rows at most."""
+    size, rows = 32 // len(samples[0]), sum(len(sample) for sample in samples)
     steps = -(-len(samples) // size) * epochs
     optimiser, rate = updates(model, 5e-5, steps, steps // 10)
     parts = {"model": model, "optimiser": optimiser, "rate": rate}
@@ -132,7 +131,7 @@ def train(model, batch, samples, epochs, rng, state=None):
         rng.shuffle(samples)
         lost, started = 0.0, time.perf_counter()
         for at in range(0, len(samples), size):
-            some = samples[at : at + size]
+            some = [row for sample in samples[at : at + size] for row in sample]
             logits = model(batch([triple for triple, _ in some]))
             loss = torch.nn.functional.cross_entropy(logits, torch.tensor([answer for _, answer in some]))
             optimiser.zero_grad()
@@ -141,7 +140,7 @@ def train(model, batch, samples, epochs, rng, state=None):
             optimiser.step()
             rate.step()
             lost += loss.item() * len(some)
-        told = {"epoch": epoch + 1, "of": epochs, "loss": round(lost / len(samples), 4), "s": round(time.perf_counter() - started, 1)}
+        told = {"epoch": epoch + 1, "of": epochs, "loss": round(lost / rows, 4), "s": round(time.perf_counter() - started, 1)}
         print(json.dumps(told), file=sys.stderr, flush=True)
         if state:
             kept = {name: part.state_dict() for name, part in parts.items()}
@@ -232,6 +231,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--relations", action="store_true")
     parser.add_argument("--train", action="store_true")
+    parser.add_argument("--donors", action="store_true", help="corrupted triples as engraft has them")
     parser.add_argument("--state", type=Path, help="where --train keeps what it has trained")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--triples", type=int, help="score the first so many only")
@@ -239,6 +239,8 @@ def main():
     given = parser.parse_args()
     if given.state and not given.train:
         parser.error("--state keeps a training: it goes with --train")
+    if given.donors and (not given.train or given.relations):
+        parser.error("--donors is about corrupted triples: it goes with --train, without --relations")
     torch.set_num_threads(given.threads)
     tokenizer = AutoTokenizer.from_pretrained(given.data / "minilm")
     graph = Graph(given.data / "kg-bert/data/umls", tokenizer)
@@ -250,9 +252,10 @@ def main():
         rng, model, started = random.Random(given.seed), Model(given.data / "minilm", classes), time.perf_counter()
         if given.relations:
             numbers = list(graph.relations)
-            train(model, batch, [(triple, numbers.index(triple[1])) for triple in graph.parts["train"]], 20, rng, given.state)
+            train(model, batch, [[(triple, numbers.index(triple[1]))] for triple in graph.parts["train"]], 20, rng, given.state)
         else:
-            train(model, batch, truths(graph, rng), 5, rng, given.state)
+            samples = truths(graph, rng, given.donors)
+            train(model, batch, samples if given.donors else [[row] for sample in samples for row in sample], 5, rng, given.state)
         print(json.dumps({"trained_s": round(time.perf_counter() - started, 1)}), flush=True)
         started = time.perf_counter()
         found = rank(model, graph, asked)
