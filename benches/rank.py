@@ -112,8 +112,8 @@ def updates(model, peak, steps, warm):
     return optimiser, torch.optim.lr_scheduler.LambdaLR(optimiser, lambda s: (s + 1) / warm if s < warm else (steps - s) / (steps - warm))
 
 
-def train(model, batch, samples, epochs, rng, state=None):
-    """Samples are lists of rows that stay together; a batch is as many of them as come to 32 rows at most."""
+def train(model, batch, samples, epochs, rng, state=None, of=None):
+    """Samples are lists of rows that stay together; a batch is as many of them as come to 32 rows at most. `of` says which training `state` is of."""
     size, rows = 32 // len(samples[0]), sum(len(sample) for sample in samples)
     steps = -(-len(samples) // size) * epochs
     optimiser, rate = updates(model, 5e-5, steps, steps // 10)
@@ -121,6 +121,8 @@ def train(model, batch, samples, epochs, rng, state=None):
     begun = 0
     if state and state.exists():
         kept = torch.load(state, weights_only=False)
+        if kept.get("of") != of:
+            sys.exit(f"{state}: the state of another training, {kept.get('of')}, and not of {of}: name another file, or remove it")
         for name, part in parts.items():
             part.load_state_dict(kept[name])
         rng.setstate(kept["rng"])
@@ -145,7 +147,7 @@ def train(model, batch, samples, epochs, rng, state=None):
         if state:
             kept = {name: part.state_dict() for name, part in parts.items()}
             made = state.with_suffix(".new")
-            torch.save({**kept, "rng": rng.getstate(), "torch": torch.get_rng_state(), "samples": samples, "epoch": epoch + 1}, made)
+            torch.save({**kept, "rng": rng.getstate(), "torch": torch.get_rng_state(), "samples": samples, "epoch": epoch + 1, "of": of}, made)
             made.rename(state)
 
 
@@ -249,13 +251,14 @@ def main():
     classes = len(graph.relations) if given.relations else 2
     torch.manual_seed(given.seed)
     if given.train:
+        of = {"relations": given.relations, "donors": given.donors, "seed": given.seed}
         rng, model, started = random.Random(given.seed), Model(given.data / "minilm", classes), time.perf_counter()
         if given.relations:
             numbers = list(graph.relations)
-            train(model, batch, [[(triple, numbers.index(triple[1]))] for triple in graph.parts["train"]], 20, rng, given.state)
+            train(model, batch, [[(triple, numbers.index(triple[1]))] for triple in graph.parts["train"]], 20, rng, given.state, of)
         else:
             samples = truths(graph, rng, given.donors)
-            train(model, batch, samples if given.donors else [[row] for sample in samples for row in sample], 5, rng, given.state)
+            train(model, batch, samples if given.donors else [[row] for sample in samples for row in sample], 5, rng, given.state, of)
         print(json.dumps({"trained_s": round(time.perf_counter() - started, 1)}), flush=True)
         started = time.perf_counter()
         found = rank(model, graph, asked)
