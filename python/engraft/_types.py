@@ -106,7 +106,7 @@ class MapsSettings(TypedDict, total=False):
 class NegativesSettings(TypedDict, total=False):
     """Settings of `shards.negatives`, each with its default."""
 
-    sampler: Literal["uniform", "bernoulli", "typed_by_type", "typed_by_range"]  # "uniform"
+    sampler: Literal["uniform", "bernoulli", "any_entity", "typed_by_type", "typed_by_range"]  # "uniform"
     slots: list[Slot] | tuple[Slot, ...]  # all three
     same: Literal["ids", "texts"]  # "texts"
     max_draws: int  # 1000

@@ -4,6 +4,7 @@
 //! puts both together as a pure function of (seed, epoch, triple) and counts what happened (paper 000, triplet classification;
 //! MODELS section 1.8).
 
+pub mod any_entity;
 pub mod bernoulli;
 pub mod by_range;
 pub mod by_type;

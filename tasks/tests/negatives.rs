@@ -125,6 +125,10 @@ impl World {
         }
         let entity = slot != Slot::Relation;
         match config.sampler {
+            Corruption::AnyEntity if entity => {
+                assert!(self.triples.iter().any(|t| t[0] == triple[at] || t[2] == triple[at]));
+                assert_eq!(donor, None);
+            }
             Corruption::TypedByType if entity => {
                 assert!(self.share_a_type(stated[at], triple[at]));
                 assert!(self.triples.iter().any(|t| t[0] == triple[at] || t[2] == triple[at]));

@@ -6,6 +6,7 @@ use base::rng::RngKey;
 use kg::table::SemanticType;
 use rayon::slice::ParallelSliceMut;
 
+use super::any_entity::shown;
 use super::config::Corruption;
 use super::corrupt::{Corrupt, Proposal};
 use super::lists::Lists;
@@ -24,12 +25,10 @@ pub struct ByType {
 }
 
 impl ByType {
-    /// Gathers the types of the entities of the shown triples: an entity that only held-out triples have would tell of them.
+    /// Gathers the types of the entities of the shown triples.
     #[must_use]
     pub fn new(corpus: &Corpus<'_>, triples: &Arc<[Triple]>) -> Self {
-        let mut shown: Vec<u32> = corpus.triples.iter().flat_map(|[s, _, o]| [*s, *o]).collect();
-        shown.par_sort_unstable();
-        shown.dedup();
+        let shown = shown(triples);
         let of = |entity: u32| {
             let types: &[SemanticType] = corpus.types.get(entity as usize).copied().unwrap_or_default();
             types.iter().filter(|semantic_type| !semantic_type.is_role())

@@ -77,12 +77,14 @@ impl Default for Config {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Corruption {
-    /// The column of a random shown triple, each column as often as another.
+    /// The column of a random shown triple, each column as often as another: what many triples have comes often.
     #[default]
     Uniform,
     /// The same, with the side chosen by the relation's cardinality: the one that seldom makes a false negative is replaced more often
     /// (TransH).
     Bernoulli,
+    /// Any entity of the shown triples, each as often as another (KG-BERT).
+    AnyEntity,
     /// An entity with a semantic type of the one it replaces.
     TypedByType,
     /// An entity that occurs in that column of the same relation.
@@ -91,8 +93,13 @@ pub enum Corruption {
 
 impl Corruption {
     /// All ways of proposing.
-    pub const ALL: [Corruption; 4] =
-        [Corruption::Uniform, Corruption::Bernoulli, Corruption::TypedByType, Corruption::TypedByRange];
+    pub const ALL: [Corruption; 5] = [
+        Corruption::Uniform,
+        Corruption::Bernoulli,
+        Corruption::AnyEntity,
+        Corruption::TypedByType,
+        Corruption::TypedByRange,
+    ];
 
     /// The name on disk and in configs.
     #[must_use]
@@ -100,6 +107,7 @@ impl Corruption {
         match self {
             Corruption::Uniform => "uniform",
             Corruption::Bernoulli => "bernoulli",
+            Corruption::AnyEntity => "any_entity",
             Corruption::TypedByType => "typed_by_type",
             Corruption::TypedByRange => "typed_by_range",
         }

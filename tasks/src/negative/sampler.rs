@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base::rng::RngKey;
 
+use super::any_entity::AnyEntity;
 use super::bernoulli::Bernoulli;
 use super::by_range::ByRange;
 use super::by_type::ByType;
@@ -55,6 +56,7 @@ impl Sampler {
         let corrupt: Box<dyn Corrupt> = match config.sampler {
             Corruption::Uniform => Box::new(Uniform { triples: Arc::clone(&triples) }),
             Corruption::Bernoulli => Box::new(Bernoulli::new(&triples)),
+            Corruption::AnyEntity => Box::new(AnyEntity::new(&triples)),
             Corruption::TypedByRange => Box::new(ByRange::new(&triples)),
             Corruption::TypedByType => {
                 let by_type = ByType::new(corpus, &triples);
