@@ -1,4 +1,7 @@
-//! Scores of several output folders side by side: the same benchmarks from different encoders, with differences seed by seed.
+//! Scores of several output folders side by side: the same benchmarks from different encoders, with differences seed by seed; the same questions of a graph, with differences question
+//! by question.
+
+mod ranks;
 
 use std::path::Path;
 
@@ -13,9 +16,12 @@ use crate::engine::ledger::{self, Ledger};
 use crate::stage::finetune::quirks::ChosenOn;
 use crate::stage::scores::{LEVEL, Line};
 use ::report::FEWEST_SEEDS;
+use ranks::{Board, Ranks};
 
-/// The stage whose scores are compared.
-pub(crate) const COMPARED: &str = "scores";
+/// The stage whose scores of benchmarks are compared.
+const SCORES: &str = "scores";
+/// The stages whose scores are compared.
+pub(crate) const COMPARED: [&str; 2] = [SCORES, ranks::STAGE];
 
 /// What a folder's scores are more than the first folder's, over the seeds that both have.
 #[derive(Debug, Serialize)]
@@ -40,6 +46,7 @@ pub(crate) struct Comparison {
     folders: Vec<String>,
     /// For each benchmark and way of fine-tuning on it a cell for each folder; none where a folder has no such scores.
     rows: Vec<Vec<Option<Cell>>>,
+    ranks: Board,
     /// What is not compared, and why.
     pub(crate) left_out: Vec<String>,
 }
@@ -49,6 +56,7 @@ struct Folder {
     name: String,
     ledger: Ledger,
     lines: Vec<Line>,
+    ranks: Option<Ranks>,
 }
 
 impl Folder {
@@ -59,13 +67,16 @@ impl Folder {
             "{name}: there is no such folder; expected an output folder of engraft"
         );
         let ledger = Ledger::read(&Layout::new(out).ledger())?;
-        let made = ledger.last(COMPARED).and_then(|line| line.facts.get("scores")).cloned();
-        let made = made.with_context(|| {
-            format!("{name}: stage scores was never made there: make it with `engraft run scores --out {name}` and that folder's config (one with [graft] has `results` in its place, which are not compared)")
-        })?;
-        let lines = serde_json::from_value(made)
+        let made = ledger.last(SCORES).and_then(|line| line.facts.get("scores")).cloned();
+        let ranks = Ranks::read(out, &ledger)?;
+        anyhow::ensure!(
+            made.is_some() || ranks.is_some(),
+            "{name}: neither stage scores nor rank was ever made there: make one with `engraft run scores --out {name}` and that folder's config (one with [graft] has `results` in its place, which are not compared)"
+        );
+        let lines = made.map_or(Ok(vec![]), serde_json::from_value);
+        let lines = lines
             .with_context(|| format!("{name}: what its ledger says of stage scores is no list of scores"))?;
-        Ok(Self { name, ledger, lines })
+        Ok(Self { name, ledger, lines, ranks })
     }
 
     /// Why its scores of a benchmark are not of what another folder's are of.
@@ -131,7 +142,7 @@ impl Comparison {
     /// The scores that the ledgers of output folders name, beside each other.
     ///
     /// # Errors
-    /// When a folder is named twice, or its stage `scores` was never made.
+    /// When a folder is named twice, or neither of its stages `scores` and `rank` was ever made.
     pub(crate) fn of(outs: &[impl AsRef<Path>]) -> anyhow::Result<Self> {
         let folders =
             outs.iter().map(|out| Folder::read(out.as_ref())).collect::<anyhow::Result<Vec<_>>>()?;
@@ -172,11 +183,29 @@ impl Comparison {
                 row[place] = Some(Cell { line: line.clone(), more });
             }
         }
-        Ok(Self { folders: folders.into_iter().map(|folder| folder.name).collect(), rows, left_out })
+        let none = folders.iter().filter(|folder| !rows.is_empty() && folder.lines.is_empty());
+        left_out.extend(
+            none.map(|folder| format!("scores of {}: stage scores was never made there", folder.name)),
+        );
+        let ranked: Vec<_> = folders.iter().map(|of| (of.name.as_str(), of.ranks.as_ref())).collect();
+        let ranks = Board::new(&ranked)?;
+        left_out.extend(ranks.left_out.iter().cloned());
+        Ok(Self { folders: folders.into_iter().map(|folder| folder.name).collect(), rows, ranks, left_out })
     }
 
-    /// A table in Markdown, in hundredths.
+    /// Tables in Markdown, in hundredths.
     pub(crate) fn table(&self) -> Vec<String> {
+        let mut lines = if self.rows.is_empty() { vec![] } else { self.scores() };
+        let ranks = self.ranks.table(&self.folders);
+        if !lines.is_empty() && !ranks.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(ranks);
+        lines
+    }
+
+    /// The table of benchmarks.
+    fn scores(&self) -> Vec<String> {
         let columns = self.folders.iter().map(|name| format!(" {} |", name.replace('|', "\\|")));
         let mut lines = vec![
             format!("| benchmark | fine-tuned | metric | test |{}", columns.collect::<String>()),
@@ -218,7 +247,7 @@ impl Comparison {
             of.as_object_mut()?.insert("more".to_owned(), json!(more));
             Some(of)
         };
-        cells.filter_map(object).collect()
+        cells.filter_map(object).chain(self.ranks.json(&self.folders)).collect()
     }
 }
 
@@ -301,7 +330,7 @@ mod tests {
         let told = |outs: &[&std::path::PathBuf]| Comparison::of(outs).unwrap_err().to_string();
         assert!(told(&[&a, &c]).contains("there is no such folder"));
         fs::create_dir(&c).unwrap();
-        assert!(told(&[&a, &c]).contains("stage scores was never made there"));
+        assert!(told(&[&a, &c]).contains("neither stage scores nor rank was ever made there"));
         assert!(told(&[&a, &a.join("../a")]).contains("named twice"));
     }
 }

@@ -3,6 +3,7 @@
 //! A triple asks three questions: its subject, its object and its relation, each from the other two columns. Every entity (or relation) of the graph is a
 //! candidate, or some that are drawn. Candidates that a stated triple of whatever part makes true are left out of the filtered rank (Bordes et al. 2013).
 
+pub mod read;
 pub mod schema;
 pub mod write;
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use engraft_tests::python::python;
 use engraft_tests::{Engraft, artifacts, json};
+use serde_json::Value;
 
 const PARTS: &str =
     "split.parts={ ratio = { train = 0.6, valid = 0.2, test = 0.2, seed = 1, cover = \"leave\" } }";
@@ -39,6 +40,30 @@ fn ranks_and_their_means_are_what_another_implementation_counts() {
         assert_eq!(classified["accuracy_argmax"].is_f64(), by == "triplet");
         // One pass for each pair of entities, whatever the relation, gives the relation's own rank too.
         assert_eq!(scores["relation_prediction"]["filtered"]["ranks"], 40);
+    }
+}
+
+#[test]
+fn ranks_of_several_runs_stand_beside_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ranking(
+        &folder.path().join("out"),
+        "{ by = \"similarity\", from = \"encoder\", max_triples = 20, classification = false }",
+    );
+    let said = run.arg("--each").arg("encoder.seed=[1, 2]").output();
+    assert_eq!(said.code(), Some(0), "{}", said.text());
+    assert!(said.text().contains("| entities | MRR | 40 |"), "{}", said.text());
+    let outs = ["1", "2"].map(|name| folder.path().join(format!("out-{name}")));
+    let named: Vec<String> = outs.iter().map(|out| out.display().to_string()).collect();
+    let told = Engraft::plain(&["compare", &named[0], &named[1], "--json"], &outs[0]).ok();
+    let cells: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(cells.len(), 4, "entities and relations in two folders: {told}");
+    for (cell, out) in cells[..2].iter().zip(&outs) {
+        let scores = json(out.join("rank/rank.json"));
+        for key in ["mrr", "mr", "hits_1", "hits_3", "hits_10"] {
+            let [own, told] = [&scores["filtered"][key], &cell["filtered"][key]["value"]].map(Value::as_f64);
+            assert!((own.unwrap() - told.unwrap()).abs() < 1e-9, "{key}: {own:?} {told:?}");
+        }
     }
 }
 

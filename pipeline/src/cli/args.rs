@@ -90,7 +90,7 @@ Both leave everything consistent.")]
         /// Restarts interrupted trainings of these stages from scratch; their saved states are deleted
         #[arg(long)]
         restart: bool,
-        /// Runs once with each value, in a folder beside --out named after it, then compares the scores of stage `scores`; repeatable: values are paired in order
+        /// Runs once with each value, in a folder beside --out named after it, then compares what the stages `scores` and `rank` come to; repeatable: values are paired in order
         #[arg(long, value_name = "KEY=[VALUE, ...]")]
         each: Vec<String>,
         #[command(flatten)]

@@ -10,10 +10,11 @@ use crate::compare::Comparison;
 pub(super) const HELP: &str = "\
 Examples:
   engraft compare out-bert out-biobert out-retrained
-  engraft compare out-bert out-biobert --json     one object for each benchmark and folder
+  engraft compare out-bert out-biobert --json     one object for each benchmark (or kind of ranks)
+                                                  and folder
 
-The scores are those of stage `scores`. Benchmarks that have other examples in another folder are
-left out, with a word.";
+Scores are those of the stages `scores` (benchmarks) and `rank` (link prediction). Benchmarks that
+have other examples in another folder, and ranks of other questions, are left out, with a word.";
 
 /// Prints the scores of output folders beside those of the first one; what is not compared, and why, goes to standard error.
 pub(super) fn compare(outs: &[PathBuf], format: Format) -> anyhow::Result<Exit> {

@@ -70,7 +70,11 @@ pub(super) fn each(
     match (whole, is_compared) {
         (Exit::Ok, true) => compare::compare(&folders, format),
         (_, is_compared) => {
-            let why = if is_compared { "a stage failed" } else { "no stage `scores` is among what was run" };
+            let why = if is_compared {
+                "a stage failed"
+            } else {
+                "neither stage `scores` nor `rank` is among what was run"
+            };
             print::note(&format!("scores are not compared: {why}"));
             Ok(whole)
         }
@@ -84,7 +88,7 @@ pub(super) fn each(
 pub(super) fn is_compared(engine: &Engine, goals: &[String]) -> anyhow::Result<bool> {
     engine.admitted()?;
     let (graph, needed) = (engine.graph(), engine.graph().needed(goals)?);
-    Ok(!engine.follows() && needed.into_iter().any(|place| graph.stage(place).name() == COMPARED))
+    Ok(!engine.follows() && needed.into_iter().any(|place| COMPARED.contains(&graph.stage(place).name())))
 }
 
 /// The runs of all values: of several settings the first values are paired, then the second ones. `sets` are settings of all runs.

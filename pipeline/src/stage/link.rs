@@ -25,6 +25,7 @@ pub(crate) use self::config::Config;
 use self::config::{Candidates, name};
 use self::encoding::Encoding;
 use self::names::Names;
+pub(crate) use self::told::INTERVALS;
 use self::told::{Answer, Measured};
 use super::compute::Compute;
 use super::corpus::{Corpus, Told};

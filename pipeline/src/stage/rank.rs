@@ -39,9 +39,9 @@ const SCORES: &str = "rank.json";
 /// The same as tables to be read.
 const TABLE: &str = "rank.md";
 /// Where each entity stood that was asked for.
-const RANKS: &str = "ranks.parquet";
+pub(crate) const RANKS: &str = "ranks.parquet";
 /// Where each relation stood that was asked for.
-const RELATIONS: &str = "relation_ranks.parquet";
+pub(crate) const RELATIONS: &str = "relation_ranks.parquet";
 
 /// The best candidates.
 const BEST: &str = "candidates.parquet";

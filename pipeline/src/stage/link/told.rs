@@ -12,7 +12,7 @@ use super::names::BEST;
 use super::{Asked, Left};
 
 /// How intervals are drawn.
-const INTERVALS: Bootstrap =
+pub(crate) const INTERVALS: Bootstrap =
     Bootstrap { replicates: 1_000, seed: 1, level: 0.95, method: Method::Percentile };
 
 /// What is said of a mention.
