@@ -57,6 +57,8 @@ struct Folder {
     ledger: Ledger,
     lines: Vec<Line>,
     ranks: Option<Ranks>,
+    /// Why ranks that its ledger names cannot be read.
+    unread: Option<String>,
 }
 
 impl Folder {
@@ -68,15 +70,20 @@ impl Folder {
         );
         let ledger = Ledger::read(&Layout::new(out).ledger())?;
         let made = ledger.last(SCORES).and_then(|line| line.facts.get("scores")).cloned();
-        let ranks = Ranks::read(out, &ledger)?;
+        let ranked = ledger.last(ranks::STAGE);
         anyhow::ensure!(
-            made.is_some() || ranks.is_some(),
+            made.is_some() || ranked.is_some(),
             "{name}: neither stage scores nor rank was ever made there: make one with `engraft run scores --out {name}` and that folder's config (one with [graft] has `results` in its place, which are not compared)"
         );
+        let (ranks, unread) = match ranked.map(|line| Ranks::read(out, line)).transpose() {
+            Ok(ranks) => (ranks, None),
+            Err(error) if made.is_none() => return Err(error),
+            Err(error) => (None, Some(format!("ranks of {name}: {error:#}"))),
+        };
         let lines = made.map_or(Ok(vec![]), serde_json::from_value);
         let lines = lines
             .with_context(|| format!("{name}: what its ledger says of stage scores is no list of scores"))?;
-        Ok(Self { name, ledger, lines, ranks })
+        Ok(Self { name, ledger, lines, ranks, unread })
     }
 
     /// Why its scores of a benchmark are not of what another folder's are of.
@@ -187,6 +194,7 @@ impl Comparison {
         left_out.extend(
             none.map(|folder| format!("scores of {}: stage scores was never made there", folder.name)),
         );
+        left_out.extend(folders.iter().filter_map(|folder| folder.unread.clone()));
         let ranked: Vec<_> = folders.iter().map(|of| (of.name.as_str(), of.ranks.as_ref())).collect();
         let ranks = Board::new(&ranked)?;
         left_out.extend(ranks.left_out.iter().cloned());

@@ -12,7 +12,7 @@ use tasks::link::read::{Ranked, read};
 
 use crate::engine::digest::Digest;
 use crate::engine::layout::Layout;
-use crate::engine::ledger::{Ledger, Line};
+use crate::engine::ledger::Line;
 use crate::stage::link::INTERVALS;
 use crate::stage::rank::{RANKS, RELATIONS};
 
@@ -82,12 +82,11 @@ pub(super) struct Board {
 }
 
 impl Ranks {
-    /// Those that the ledger of `out` names last; none where there are none.
+    /// Those in `out` that a line of its ledger names.
     ///
     /// # Errors
-    /// When a file of them is not as the ledger has it.
-    pub(super) fn read(out: &Path, ledger: &Ledger) -> anyhow::Result<Option<Self>> {
-        let Some(line) = ledger.last(STAGE) else { return Ok(None) };
+    /// When a file of them is not there, or not as the ledger has it.
+    pub(super) fn read(out: &Path, line: &Line) -> anyhow::Result<Self> {
         let folder = Layout::new(out).artifact(STAGE);
         let mut files = vec![];
         for (file, asked_for) in [(RANKS, "entities"), (RELATIONS, "relations")] {
@@ -102,7 +101,7 @@ impl Ranks {
             candidates.push(field("seed"));
         }
         let graph = ["triples", "split"].map(artifact);
-        Ok(Some(Self { asked: Asked { graph, candidates }, files }))
+        Ok(Self { asked: Asked { graph, candidates }, files })
     }
 
     /// Why its ranks are not of what those of `other` are of.
@@ -222,8 +221,8 @@ impl Board {
                 let unlike = |ranks: &Ranks| {
                     ranks.unlike(asked_for, like).map(|why| format!("not what {base} was asked: {why}"))
                 };
-                let never = || Some("they were never made there (`engraft run rank`)".to_owned());
-                let why = ranks.map_or_else(never, unlike);
+                let none = || Some("there are none (`engraft run rank`)".to_owned());
+                let why = ranks.map_or_else(none, unlike);
                 let own = ranks.filter(|_| why.is_none()).and_then(|ranks| ranks.of(asked_for));
                 left_out.extend(why.map(|why| format!("ranks of {asked_for} of {name}: {why}")));
                 cells.push(own.map(|own| Cell::new(own, first.filter(|_| place > 0))).transpose()?);
@@ -385,5 +384,16 @@ mod tests {
         base::whole::write_whole(&a.join(STAGE).join(RANKS), b"damaged").unwrap();
         let error = Comparison::of(&[&a]).unwrap_err().to_string();
         assert!(error.contains("not those that the ledger names"), "{error}");
+        // Scores that are there as well are compared all the same.
+        let line = json!({
+            "format": 1, "stage": "scores", "fingerprint": blake3::hash(b"").to_string(), "described": Description::new(1),
+            "artifact": blake3::hash(b"").to_string(), "outputs": [], "facts": {"scores": []}, "reasons": [], "started_ms": 0, "seconds": 0.0,
+            "engraft": "0",
+        });
+        let ledger = Layout::new(&a).ledger();
+        let both = format!("{}{line}\n", fs::read_to_string(&ledger).unwrap());
+        base::whole::write_whole(&ledger, both.as_bytes()).unwrap();
+        let told = Comparison::of(&[&a]).unwrap().left_out.join(" ");
+        assert!(told.contains("not those that the ledger names"), "{told}");
     }
 }
