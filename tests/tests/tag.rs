@@ -305,7 +305,17 @@ fn what_is_in_no_triple_is_told_of_and_found_where_it_is_kept() {
     let kept = tag("kept", "keep");
     assert!(kept.text().contains("doid:9") && !kept.text().contains("in no triple"), "{}", kept.text());
     // What it takes to be an entity of a graph like others.
-    let run = Engraft::own(&["run", "shards", "report"], &config, &folder.path().join("kept"));
-    run.set("canon.unrelated=keep").set("vocabulary.train={ size = 60, min_frequency = 1 }").ok();
+    let run = || {
+        let run = Engraft::own(&["run", "shards", "report"], &config, &folder.path().join("kept"));
+        run.set("canon.unrelated=keep").set("vocabulary.train={ size = 60, min_frequency = 1 }")
+    };
+    // Two triples have no false one beside them, so nothing is learnt of true and false ones.
+    let refused = run().output();
+    assert!(
+        refused.code() == Some(1) && refused.text().contains("no triple of the part train has a negative"),
+        "{}",
+        refused.text()
+    );
+    run().set("shards.tasks=[\"subject\", \"object\"]").ok();
     assert!(folder.path().join("kept/shards/index.json").is_file());
 }

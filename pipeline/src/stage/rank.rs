@@ -33,9 +33,9 @@ pub(crate) use config::Config;
 use score::Scorer;
 
 /// The name of the stage.
-const NAME: &str = "rank";
+pub(crate) const NAME: &str = "rank";
 /// All measures, within the artifact. Written last.
-const SCORES: &str = "rank.json";
+pub(crate) const SCORES: &str = "rank.json";
 /// The same as tables to be read.
 const TABLE: &str = "rank.md";
 /// Where each entity stood that was asked for.
@@ -273,14 +273,14 @@ impl Stage for Ranking {
         let (triples, rows) = graph.part(self.config.part.part());
         anyhow::ensure!(
             !triples.is_empty(),
-            "the part {} has no triple to ask for: give split.parts a share for it, or name another part (rank.part)",
+            "the part {} has no triple to ask for: give split.parts a share for it (where it has one, all triples went elsewhere that belong together: another split seed), or name another part (rank.part)",
             self.config.part.part()
         );
         let asked = some(rows, self.config.max_triples, self.seed("triples"));
         let asked: Vec<(Triple, u32)> =
             asked.into_iter().map(|place| (triples[place], rows[place])).collect();
         let leaks = leaks::found(context, &made, &self.split)?;
-        leaks::warn(context, &asked, &leaks, self.config.part.part());
+        leaks::warn(context, &asked, &leaks, &self.config);
         let encoder = Encoder::new(&corpus, &made.vocabulary, self.shards.config.layout)?;
         let folder = self.base.folder(context)?;
         self.shards.vocabulary.belongs(&made.vocabulary, &folder)?;
@@ -290,7 +290,8 @@ impl Stage for Ranking {
         room(&encoder, sizes.max_position_embeddings)?;
         let samples = (self.config.classification)
             .then(|| classify::Drawn::new(self, &graph, &asked, context))
-            .transpose()?;
+            .transpose()?
+            .flatten();
         let scorer = score::scorer(&self.config, &folder, &device, &encoder)
             .with_context(|| format!("rank.by is {:?}", self.config.by.name()))?;
         let besides = samples.as_ref().map_or(0, classify::Drawn::len);

@@ -196,7 +196,7 @@ impl Stage for Shards {
             Ok(progress.check()?)
         })?;
         told::record(context, &index);
-        Ok(())
+        told::warn_of_few_negatives(context, &index, &self.config.negatives)
     }
 
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {

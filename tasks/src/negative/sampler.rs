@@ -32,7 +32,7 @@ pub struct Negative {
 }
 
 /// Why entities are not told apart by their types.
-const NO_TYPES: &str = "negatives.sampler is \"typed_by_type\", but no entity of the shown triples has a semantic type; add a source with \
+const NO_TYPES: &str = "the sampler of negatives is \"typed_by_type\", but no entity of the shown triples has a semantic type; add a source with \
     types (UMLS with MRSTY, KGX with categories), or use \"typed_by_range\", which needs none";
 
 /// Draws negatives for the shown triples of one graph. Any thread may ask for any triple in any order.

@@ -79,26 +79,26 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// True and false triples of the asked part and of `valid`.
+    /// True and false triples of the asked part and of `valid`; nothing, with a word, where no false triple can be had.
     ///
     /// # Errors
-    /// When no false triple can be had.
+    /// When the published ones cannot be read.
     pub(super) fn new(
         ranking: &Ranking,
         graph: &Graph<'_>,
         asked: &[(Triple, u32)],
         context: &Context,
-    ) -> anyhow::Result<Self> {
+    ) -> anyhow::Result<Option<Self>> {
         let part = ranking.config.part.part();
         let stated = asked.iter().map(|(triple, _)| *triple).collect();
-        let asked = ranking.samples(graph, stated, part, context)?;
+        let Some(asked) = ranking.samples(graph, stated, part, context)? else { return Ok(None) };
         let (valid, rows) = graph.part(Part::Valid);
         if part == Part::Valid || valid.is_empty() {
-            return Ok(Self { asked, valid: None });
+            return Ok(Some(Self { asked, valid: None }));
         }
         let places = some(rows, ranking.config.max_triples, ranking.seed("valid"));
         let stated = places.into_iter().map(|place| valid[place]).collect();
-        Ok(Self { asked, valid: Some(ranking.samples(graph, stated, Part::Valid, context)?) })
+        Ok(Some(Self { asked, valid: ranking.samples(graph, stated, Part::Valid, context)? }))
     }
 
     /// How many triples are to be scored.
@@ -108,19 +108,19 @@ impl Drawn {
 }
 
 impl Ranking {
-    /// True and false triples.
+    /// True and false triples; nothing where none is false.
     fn samples(
         &self,
         graph: &Graph<'_>,
         stated: Vec<Triple>,
         part: Part,
         context: &Context,
-    ) -> anyhow::Result<Samples> {
+    ) -> anyhow::Result<Option<Samples>> {
         let published = self.published(context, graph, part)?;
         let (false_ones, negatives) = if published.is_empty() {
             let seed = self.seed("false").named(part.name());
             let (drawn, gave_up) = false_ones(graph.corpus, &stated, self.config.same, seed)?;
-            if gave_up > 0 {
+            if gave_up > 0 && !drawn.is_empty() {
                 context.warn(format!(
                     "{gave_up} of {} triples of {part} have no false triple beside them: nothing that was drawn is false",
                     stated.len()
@@ -134,14 +134,21 @@ impl Ranking {
             let places = some(&rows, most, self.seed("published").named(part.name()));
             (places.into_iter().map(|place| published[place]).collect(), Source::Published)
         };
-        anyhow::ensure!(
-            !false_ones.is_empty(),
-            "no false triple of the part {part} can be drawn: every subject or object that the part train has makes a true one; set rank.classification = false"
-        );
+        if false_ones.is_empty() {
+            let left_out = if part == self.config.part.part() {
+                "triples are not classified"
+            } else {
+                "there are no thresholds"
+            };
+            context.warn(format!(
+                "no false triple of the part {part} can be drawn, so {left_out} (rank.classification): every subject or object that the part train has makes a true one"
+            ));
+            return Ok(None);
+        }
         let truth =
             std::iter::repeat_n(true, stated.len()).chain(std::iter::repeat_n(false, false_ones.len()));
         let truth = truth.collect();
-        Ok(Samples { triples: stated.into_iter().chain(false_ones).collect(), truth, negatives })
+        Ok(Some(Samples { triples: stated.into_iter().chain(false_ones).collect(), truth, negatives }))
     }
 
     /// False triples that the source of an official split published for a part, of entities and relations that the graph has.

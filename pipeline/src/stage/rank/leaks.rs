@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kg::audit;
-use kg::split::{self, Part, View};
+use kg::split::{self, View};
 use tasks::sample::Triple;
 
 use crate::engine::context::Context;
@@ -41,14 +41,17 @@ pub(super) fn warn(
     context: &Context,
     asked: &[(Triple, u32)],
     found: &BTreeMap<u32, &'static str>,
-    part: Part,
+    config: &super::Config,
 ) {
-    if let Some(words) = words(&counts(asked, found)) {
-        context.warn(format!(
-            "of {} triples of {part} {words}: not_given_away has the scores of the others",
-            asked.len()
-        ));
-    }
+    let Some(words) = words(&counts(asked, found)) else { return };
+    let others = if asked.iter().all(|(_, row)| found.contains_key(row)) {
+        "there are no others that a score could be of"
+    } else if config.slots.is_empty() {
+        "scores have them among the others"
+    } else {
+        "not_given_away has the scores of the others"
+    };
+    context.warn(format!("of {} triples of {} {words}: {others}", asked.len(), config.part.part()));
 }
 
 /// How many are given away, in words; nothing where none is.

@@ -94,7 +94,7 @@ impl Retrain {
         let on_graph = tasks.iter().any(|task| task.made_of() == Material::Triples);
         anyhow::ensure!(
             !on_graph || batch.is_none_or(|batch| batch as u64 <= triples),
-            "{table}.stream.batching asks for {} triples in a step, but there are only {triples}: lower it",
+            "{table}.stream.batching.items is {}, and the number of triples to learn from is {triples}: lower it",
             batch.unwrap_or(0)
         );
         Ok(())

@@ -1,9 +1,39 @@
 //! What became of everything on its way into shards.
 
 use kg::split::Part;
+use tasks::negative;
 use tasks::shard::index::Index;
 
 use crate::engine::context::Context;
+
+/// Says how many negatives are not there that were asked for.
+///
+/// # Errors
+/// When no triple that is learnt from has one: a model would learn that everything is true.
+pub(super) fn warn_of_few_negatives(
+    context: &Context,
+    index: &Index,
+    config: &negative::Config,
+) -> anyhow::Result<()> {
+    for (part, counts) in index.negatives.counts.iter().filter(|(_, counts)| counts.gave_up > 0) {
+        let (found, missing) = (counts.negatives(), counts.gave_up);
+        let slots: Vec<&str> = config.slots.iter().map(|slot| slot.name()).collect();
+        let why = format!(
+            "whatever {} proposes for {} is stated by the graph or drawn already",
+            config.sampler.name(),
+            slots.join(", ")
+        );
+        anyhow::ensure!(
+            found > 0 || *part != Part::Train,
+            "no triple of the part train has a negative: {why}; choose another shards.negatives.sampler (any_entity proposes most), more shards.negatives.slots, or leave triplet out of shards.tasks"
+        );
+        context.warn(format!(
+            "{missing} of {} negatives of the part {part} are not there: {why} (shards.negatives; the stage's counts are in `engraft inspect shards`)",
+            found + missing
+        ));
+    }
+    Ok(())
+}
 
 /// Leaves the counts of every step for `inspect` and the ledger.
 pub(super) fn record(context: &Context, index: &Index) {
