@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ::report::overview::{Link, Measured, Overview, Running, Score, State, Training, page};
+use ::report::overview::{Link, Measured, Overview, Ranks, Running, Score, State, Training, page};
 use anyhow::Context as _;
 use base::whole::{persist, temporary};
 use kg::certificate::Certificate;
@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::engine::layout::{Layout, owner};
-use crate::stage::{self, scores, summary, triples};
+use crate::stage::{self, rank, scores, summary, triples};
 
 /// Bytes of a page that are looked at to tell whose it is, and whether it still says that a run goes on.
 const HEAD: u64 = 1024;
@@ -102,6 +102,7 @@ struct Gathered {
     audit: Option<Value>,
     trainings: Vec<Training>,
     scores: Vec<Score>,
+    ranks: Vec<Ranks>,
     pages: Vec<Link>,
     problems: Vec<String>,
 }
@@ -119,6 +120,8 @@ impl Gathered {
         all.audit = all.json(of("split", stage::split::AUDIT));
         let lines: Option<Vec<Line>> = all.json(of("scores", scores::SCORES));
         all.scores = lines.into_iter().flatten().map(Line::score).collect();
+        let ranked: Option<Ranked> = all.json(of(rank::NAME, rank::SCORES));
+        all.ranks = ranked.into_iter().flat_map(Ranked::told).collect();
         for stage in stages {
             all.training(layout, stage);
             all.links(layout, stage);
@@ -143,6 +146,7 @@ impl Gathered {
             running,
             trainings: self.trainings,
             scores: self.scores,
+            ranks: self.ranks,
             pages: self.pages,
             problems: self.problems,
         })
@@ -212,13 +216,20 @@ impl Gathered {
             }
             ("results", _) => "its table as Markdown",
             (_, "index.html") => "which task helps which",
+            (_, "rank.md") => {
+                "where the answers of held-out triples stand: by relation, cardinality and side"
+            }
+            (_, "link.md") => "how often mentions were linked rightly",
+            (_, "lama.md") => "how many facts were filled in, by relation",
             (_, "scores.md") => "scores of all fine-tuned models as Markdown",
             (_, CARD) => "model card: training data, licences, scores, how to load it",
             _ => "what its rows are, and under which licences",
         };
         // The cards of trained models stand with their trainings.
         let trained = self.trainings.iter().any(|training| training.stage == stage);
-        for file in ["index.html", "scores.md", "table.md", "README.md", CARD] {
+        for file in
+            ["index.html", "scores.md", "rank.md", "link.md", "lama.md", "table.md", "README.md", CARD]
+        {
             if layout.artifact(stage).join(file).is_file() && !(trained && file == CARD) {
                 let to = format!("{stage}/{file}");
                 self.pages.push(Link { title: to.clone(), to, about: about(file).to_owned() });
@@ -323,6 +334,55 @@ impl Line {
     }
 }
 
+/// What is shown of `rank.json`.
+#[derive(Deserialize)]
+struct Ranked {
+    #[serde(flatten)]
+    entities: Both,
+    relation_prediction: Option<Both>,
+}
+
+/// Means over all filtered ranks of a kind, and over those of triples that nothing gives away; nothing where nobody asked.
+#[derive(Deserialize)]
+struct Both {
+    filtered: Option<Means>,
+    not_given_away: Option<Filtered>,
+}
+
+#[derive(Deserialize)]
+struct Filtered {
+    filtered: Means,
+}
+
+#[derive(Deserialize)]
+struct Means {
+    ranks: u64,
+    mrr: f64,
+    mr: f64,
+    hits_1: f64,
+    hits_3: f64,
+    hits_10: f64,
+}
+
+impl Ranked {
+    fn told(self) -> Vec<Ranks> {
+        let of = |kind: &str, both: Both| {
+            let clean = both.not_given_away.map(|of| (format!("{kind}, not given away"), of.filtered));
+            both.filtered.map(|means| (kind.to_owned(), means)).into_iter().chain(clean)
+        };
+        let relations = self.relation_prediction.into_iter().flat_map(|both| of("relations", both));
+        let all = of("entities", self.entities).chain(relations);
+        all.map(|(asked_for, means)| Ranks {
+            asked_for,
+            questions: means.ranks,
+            mrr: means.mrr,
+            mr: means.mr,
+            hits: [means.hits_1, means.hits_3, means.hits_10],
+        })
+        .collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use base::whole::write_with_folder;
@@ -337,6 +397,10 @@ mod tests {
         let layout = Layout::new(folder.path());
         (folder, layout)
     }
+
+    const RANKED: &str = r#"{"version": 1, "by": "triplet", "relation_prediction": {
+        "filtered": {"ranks": 3, "mrr": 0.75, "mr": 1.5, "hits_1": 0.6, "hits_3": 1.0, "hits_10": 1.0},
+        "not_given_away": {"filtered": {"ranks": 2, "mrr": 0.6667, "mr": 2.0, "hits_1": 0.5, "hits_3": 1.0, "hits_10": 1.0}}}}"#;
 
     const STEPS: &str = "{\"step\":1,\"loss\":2.5,\"learning_rate\":1e-4,\"tasks\":{\"subject\":{\"loss\":2.5,\"accuracy\":0.25,\"targets\":4}}}\n{\"step\":2,\"loss\":1.5,\"learning_rate\":5e-5,\"tasks\":{\"subject\":{\"loss\":2.5,\"accuracy\":0.5,\"targets\":4}}}\n{\"step\":3,\"lo";
 
@@ -376,9 +440,11 @@ mod tests {
             ("retrain/model/README.md", "card"),
             ("report/index.html", "page"),
             ("summary/summary.json", "{"),
+            ("rank/rank.json", RANKED),
+            ("rank/rank.md", "table"),
         ];
         let (folder, layout) = folder(&files);
-        let stages = ["summary", "report", "retrain", "scores"].map(str::to_owned);
+        let stages = ["summary", "report", "retrain", "scores", "rank"].map(str::to_owned);
         write(&layout, &stages, vec![]).unwrap();
         let html = fs::read_to_string(layout.page()).unwrap();
         let links: Vec<&str> =
@@ -388,6 +454,8 @@ mod tests {
         }
         assert!(links.contains(&"retrain/model/README.md") && links.contains(&"report/index.html"));
         assert!(html.contains("summary.json: cannot be shown"), "{html}");
+        assert!(links.contains(&"rank/rank.md"));
+        assert!(html.contains("relations, not given away") && html.contains(">66.7<"), "{html}");
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Overview<'a> {
     pub trainings: Vec<Training>,
     /// What fine-tuned models reached.
     pub scores: Vec<Score>,
+    /// Where answers stand that a graph was asked for.
+    pub ranks: Vec<Ranks>,
     /// Other pages and files, by paths from the page.
     pub pages: Vec<Link>,
     /// What could not be read.
@@ -107,6 +109,21 @@ pub struct Score {
     pub seeds: usize,
 }
 
+/// Means over filtered ranks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranks {
+    /// What was asked for.
+    pub asked_for: String,
+    /// How many ranks they are of.
+    pub questions: u64,
+    /// Mean reciprocal rank.
+    pub mrr: f64,
+    /// Mean rank.
+    pub mr: f64,
+    /// Shares of ranks up to 1, 3 and 10.
+    pub hits: [f64; 3],
+}
+
 /// A page or file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
@@ -132,6 +149,7 @@ pub fn page(overview: &Overview<'_>) -> Page {
     }
     trainings(overview, &mut draft);
     scores(overview, &mut draft);
+    ranks(overview, &mut draft);
     pages(overview, &mut draft);
     if !overview.trainings.is_empty() {
         let ended = overview.trainings.iter().filter(|training| training.state == State::Ended).count();
@@ -281,6 +299,30 @@ fn scores(overview: &Overview<'_>, draft: &mut Draft) {
     draft.put(captioned("Scores on the part `test`", &columns, overview.scores.iter().map(row)));
 }
 
+fn ranks(overview: &Overview<'_>, draft: &mut Draft) {
+    if overview.ranks.is_empty() {
+        return;
+    }
+    let lead = "Where the answers of held-out triples stand among all that could answer, without others that the graph states; all but the mean rank times 100.";
+    draft.section("ranks", "Link prediction", lead);
+    let columns = [
+        ("Asked for", 'w'),
+        ("Questions", 'n'),
+        ("MRR", 'n'),
+        ("MR", 'n'),
+        ("Hits@1", 'n'),
+        ("Hits@3", 'n'),
+        ("Hits@10", 'n'),
+    ];
+    let row = |ranks: &Ranks| {
+        let share = |share: f64| plain(fixed(100.0 * share, 1));
+        let [one, three, ten] = ranks.hits.map(share);
+        let (mrr, mr) = (share(ranks.mrr), plain(fixed(ranks.mr, 2)));
+        vec![text(&ranks.asked_for), plain(thousands(ranks.questions)), mrr, mr, one, three, ten]
+    };
+    draft.put(captioned("Filtered ranks", &columns, overview.ranks.iter().map(row)));
+}
+
 fn pages(overview: &Overview<'_>, draft: &mut Draft) {
     draft.section("pages", "Pages and files", "What else this folder has for people to read.");
     if overview.pages.is_empty() {
@@ -342,6 +384,13 @@ mod tests {
             title: HOSTILE,
             trainings: vec![training("retrain", State::Begun)],
             scores: vec![score(seeds)],
+            ranks: vec![Ranks {
+                asked_for: HOSTILE.to_owned(),
+                questions: 1322,
+                mrr: 0.7882,
+                mr: 2.257,
+                hits: [0.677, 0.876, 0.973],
+            }],
             pages,
             ..Overview::default()
         }
@@ -350,9 +399,15 @@ mod tests {
     #[test]
     fn training_is_shown_with_loss_rate_and_accuracy_of_each_task() {
         let html = page(&overview(3)).html;
-        for shown in
-            ["Loss: retrain", "Learning rate: retrain", "Accuracy: retrain", ">subject<", "not ended"]
-        {
+        for shown in [
+            "Loss: retrain",
+            "Learning rate: retrain",
+            "Accuracy: retrain",
+            ">subject<",
+            "not ended",
+            ">2.26<",
+            ">97.3<",
+        ] {
             assert!(html.contains(shown), "{shown}");
         }
         assert!(!html.contains("http-equiv") && !html.contains("<script"), "nothing runs");

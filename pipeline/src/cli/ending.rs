@@ -82,7 +82,10 @@ impl<'l> Ending<'l> {
         let row = |thing: &&Thing<'_>| vec![path(&thing.path), thing.told.clone()];
         let rows: Vec<_> = shown.iter().map(row).collect();
         let rest = self.things.len() - shown.len();
-        let more = (rest > 0).then(|| format!("and {} (engraft status{options})", artifacts(rest)));
+        let more = (rest > 0).then(|| match rows.len() {
+            0 => format!("{} (engraft status{options})", artifacts(rest).replace(" other", "")),
+            _ => format!("and {} (engraft status{options})", artifacts(rest)),
+        });
         let made = table::table(&["", ""], &rows).split_off(1).into_iter().chain(more);
         let indented = |line: String| format!("  {line}");
         let made = std::iter::once("made:".to_owned()).chain(made.map(indented));
@@ -191,9 +194,12 @@ fn is_of_scores(line: &Line) -> bool {
 
 /// How good something is, by the facts that its stage left; nothing where they do not say.
 fn good(facts: &Map<String, Value>) -> Option<String> {
-    let scores = match facts.get("scores").or_else(|| facts.get("results")) {
+    let scores = match facts.get("scores").or_else(|| facts.get("results")).or_else(|| facts.get("linked")) {
         Some(Value::Array(rows)) => best(rows),
         Some(Value::Object(of)) if of.contains_key("dev") => model(of).into_iter().collect(),
+        Some(Value::Object(of)) if of.contains_key("candidates") => ranked(of),
+        Some(Value::Object(of)) if of.contains_key("sets") => linked(of),
+        Some(Value::Object(of)) if of.values().all(|of| of.get("all_facts").is_some()) => filled(of),
         Some(Value::Object(of)) => {
             let one = |(name, of): (&String, &Value)| Some(format!("{name} {}", model(of.as_object()?)?));
             of.iter().filter_map(one).collect()
@@ -215,6 +221,39 @@ fn model(scores: &Map<String, Value>) -> Option<String> {
         Some(format!("{name} {} {:.4}", score.get("metric")?.as_str()?, score.get("value")?.as_f64()?))
     };
     part("test").or_else(|| part("dev"))
+}
+
+/// Where answers stand that a graph was asked for.
+fn ranked(scores: &Map<String, Value>) -> Vec<String> {
+    let means = |of: &Value| {
+        let mean = |key: &str| of.get("filtered")?.get(key)?.as_f64();
+        let (mrr, mr, ten) = (mean("mrr")?, mean("mr")?, mean("hits_10")?);
+        Some(format!("filtered MRR {mrr:.4}, MR {mr:.2}, Hits@10 {ten:.4}"))
+    };
+    let relations = || Some(format!("of relations {}", means(scores.get("relation_prediction")?)?));
+    let classes = || scores.get("triple_classification")?.get("accuracy")?.as_f64();
+    let classes = || Some(format!("accuracy of true and false triples {:.4}", classes()?));
+    means(&Value::Object(scores.clone())).into_iter().chain(relations()).chain(classes()).collect()
+}
+
+/// Of each set of mentions the encoder that links most of them rightly.
+fn linked(scores: &Map<String, Value>) -> Vec<String> {
+    let best = |(name, set): (&String, &Value)| {
+        let share = |of: &Value| of.get("accuracy_1")?.get("value")?.as_f64();
+        let models = set.as_object()?.iter().filter_map(|(model, of)| Some((model, share(of)?)));
+        let (model, share) = models.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        Some(format!("{name} accuracy@1 {share:.4} ({model})"))
+    };
+    scores.get("sets").and_then(Value::as_object).into_iter().flatten().filter_map(best).collect()
+}
+
+/// How many facts of each corpus were filled in.
+fn filled(scores: &Map<String, Value>) -> Vec<String> {
+    let one = |(corpus, of): (&String, &Value)| {
+        let share = of.get("mean_over_relations")?.get("precision_at_1")?.as_f64()?;
+        Some(format!("{corpus} P@1 {share:.4}"))
+    };
+    scores.iter().filter_map(one).collect()
 }
 
 /// Of each benchmark and metric the row with the highest mean.
@@ -334,6 +373,31 @@ mod tests {
         let json = ending(&lines).json("");
         assert_eq!(json["made"].as_array().map(Vec::len), Some(4), "machines are told of everything");
         assert_eq!(json["made"][0]["kind"], "files");
+    }
+
+    #[test]
+    fn ranks_links_and_facts_are_told_by_their_measures() {
+        let means = |mrr: f64| json!({"ranks": 9, "mrr": mrr, "mr": 2.25, "hits_10": 0.9});
+        let ranks = json!({"by": "triplet", "candidates": "all", "filtered": means(0.5), "relation_prediction": {"filtered": means(0.75)}});
+        let of = |share: f64| json!({"accuracy_1": {"value": share, "interval": null}});
+        let links =
+            json!({"names": 9, "sets": {"ner": {"mentions": 3, "encoder": of(0.25), "align": of(0.5)}}});
+        let facts = json!({"Squad": {"relations": {}, "all_facts": {}, "mean_over_relations": {"precision_at_1": 0.125}}});
+        let lines = [
+            line("rank", &["rank.json", "rank.md"], &json!({"scores": ranks})),
+            line("link", &["link.json", "link.md"], &json!({"linked": links})),
+            line("lama", &["lama.json", "lama.md"], &json!({"scores": facts})),
+        ];
+        let said = ending(&lines).lines("").join("\n");
+        for told in [
+            "filtered MRR 0.5000, MR 2.25, Hits@10 0.9000, of relations filtered MRR 0.7500",
+            "ner accuracy@1 0.5000 (align)",
+            "Squad P@1 0.1250",
+        ] {
+            assert!(said.contains(told), "{said}");
+        }
+        let files = [line("triples", &["triples.parquet"], &json!({}))];
+        assert!(ending(&files).lines("").contains(&"  1 artifact (engraft status)".to_owned()));
     }
 
     #[test]
