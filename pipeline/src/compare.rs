@@ -49,6 +49,10 @@ pub(crate) struct Comparison {
     ranks: Board,
     /// What is not compared, and why.
     pub(crate) left_out: Vec<String>,
+    /// What was made again since it was looked at.
+    pub(crate) stale: Vec<String>,
+    /// Whether no file is damaged.
+    pub(crate) is_sound: bool,
 }
 
 /// A folder and what its ledger says.
@@ -73,17 +77,31 @@ impl Folder {
         let ranked = ledger.last(ranks::STAGE);
         anyhow::ensure!(
             made.is_some() || ranked.is_some(),
-            "{name}: neither stage scores nor rank was ever made there: make one with `engraft run scores --out {name}` and that folder's config (one with [graft] has `results` in its place, which are not compared)"
+            "{name}: neither stage scores nor rank was ever made there: make one with `engraft run scores` or `engraft run rank`, that folder's config and --out {name} (one with [graft] has `results` in place of scores, which are not compared)"
         );
         let (ranks, unread) = match ranked.map(|line| Ranks::read(out, line)).transpose() {
             Ok(ranks) => (ranks, None),
-            Err(error) if made.is_none() => return Err(error),
             Err(error) => (None, Some(format!("ranks of {name}: {error:#}"))),
         };
         let lines = made.map_or(Ok(vec![]), serde_json::from_value);
         let lines = lines
             .with_context(|| format!("{name}: what its ledger says of stage scores is no list of scores"))?;
         Ok(Self { name, ledger, lines, ranks, unread })
+    }
+
+    /// Scores that are of something which was made again since.
+    fn stale(&self) -> Vec<String> {
+        let lines = COMPARED.iter().filter_map(|stage| self.ledger.last(stage));
+        let of = |line: &ledger::Line| {
+            let changed = line.described.artifacts.iter().find(|(stage, artifact)| {
+                self.ledger.last(stage).is_some_and(|last| last.artifact != **artifact)
+            });
+            changed.map(|(changed, _)| {
+                let (name, stage) = (&self.name, &line.stage);
+                format!("{name}: stage {changed} was made again since; `engraft run {stage}` brings {stage} up to date")
+            })
+        };
+        lines.filter_map(of).collect()
     }
 
     /// Why its scores of a benchmark are not of what another folder's are of.
@@ -198,7 +216,15 @@ impl Comparison {
         let ranked: Vec<_> = folders.iter().map(|of| (of.name.as_str(), of.ranks.as_ref())).collect();
         let ranks = Board::new(&ranked)?;
         left_out.extend(ranks.left_out.iter().cloned());
-        Ok(Self { folders: folders.into_iter().map(|folder| folder.name).collect(), rows, ranks, left_out })
+        anyhow::ensure!(
+            !rows.is_empty() || !ranks.is_empty(),
+            "nothing can be compared: {}",
+            if left_out.is_empty() { "there is no score".to_owned() } else { left_out.join("; ") }
+        );
+        let stale = folders.iter().flat_map(Folder::stale).collect();
+        let is_sound = folders.iter().all(|folder| folder.unread.is_none());
+        let folders = folders.into_iter().map(|folder| folder.name).collect();
+        Ok(Self { folders, rows, ranks, left_out, stale, is_sound })
     }
 
     /// Tables in Markdown, in hundredths.

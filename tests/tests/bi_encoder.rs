@@ -167,7 +167,7 @@ fn each_value_is_run_in_a_folder_of_its_own_and_compared() {
     };
     let said = run(&["encoder.seed=[1, 2]", "finetune.learning_rate=[1e-3, 2e-3]"]);
     assert_eq!(said.code(), Some(0), "{}", said.text());
-    let [one, two] = ["1", "2"].map(|name| folder.path().join(format!("out-{name}")));
+    let [one, two] = ["1", "2"].map(|seed| folder.path().join(format!("out-encoder.seed-{seed}")));
     for (folder, seed, rate) in [(&one, 1, 1e-3), (&two, 2, 2e-3)] {
         let ledger = json_lines(folder.join("ledger.jsonl"));
         let of = |stage: &str, key: &str| {

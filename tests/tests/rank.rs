@@ -53,7 +53,7 @@ fn ranks_of_several_runs_stand_beside_each_other() {
     let said = run.arg("--each").arg("encoder.seed=[1, 2]").output();
     assert_eq!(said.code(), Some(0), "{}", said.text());
     assert!(said.text().contains("| entities | MRR | 40 |"), "{}", said.text());
-    let outs = ["1", "2"].map(|name| folder.path().join(format!("out-{name}")));
+    let outs = ["1", "2"].map(|seed| folder.path().join(format!("out-encoder.seed-{seed}")));
     let named: Vec<String> = outs.iter().map(|out| out.display().to_string()).collect();
     let told = Engraft::plain(&["compare", &named[0], &named[1], "--json"], &outs[0]).ok();
     let cells: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

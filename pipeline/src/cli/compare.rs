@@ -20,6 +20,7 @@ have other examples in another folder, and ranks of other questions, are left ou
 pub(super) fn compare(outs: &[PathBuf], format: Format) -> anyhow::Result<Exit> {
     let found = Comparison::of(outs)?;
     print::result(format, || found.table(), || found.json())?;
+    found.stale.iter().for_each(|what| print::note(what));
     found.left_out.iter().for_each(|why| print::note(&format!("left out: {why}")));
-    Ok(Exit::Ok)
+    Ok(if found.is_sound { Exit::Ok } else { Exit::Failed })
 }

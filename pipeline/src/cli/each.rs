@@ -47,9 +47,9 @@ pub(super) fn each(
     let mut is_compared = true;
     for turn in &turns {
         turn.onto(&mut command.common, &out, own)?;
-        is_compared &= (doing.check)(command).with_context(|| turn.shown())?;
+        is_compared &= (doing.check)(command).with_context(|| command.common.out().display().to_string())?;
     }
-    let (mut folders, mut whole): (Vec<PathBuf>, _) = (vec![], Exit::Ok);
+    let (mut folders, mut failed): (Vec<PathBuf>, Vec<String>) = (vec![], vec![]);
     for turn in &turns {
         turn.onto(&mut command.common, &out, own)?;
         let folder = command.common.out().to_owned();
@@ -61,24 +61,23 @@ pub(super) fn each(
             }
         }
         match (doing.run)(command)? {
-            Exit::Ok => {}
-            Exit::Failed => whole = Exit::Failed,
+            Exit::Ok => folders.push(folder),
+            Exit::Failed => failed.push(folder.display().to_string()),
             stopped => return Ok(stopped),
         }
-        folders.push(folder);
     }
-    match (whole, is_compared) {
-        (Exit::Ok, true) => compare::compare(&folders, format),
-        (_, is_compared) => {
-            let why = if is_compared {
-                "a stage failed"
-            } else {
-                "neither stage `scores` nor `rank` is among what was run"
-            };
-            print::note(&format!("scores are not compared: {why}"));
-            Ok(whole)
-        }
+    let whole = if failed.is_empty() { Exit::Ok } else { Exit::Failed };
+    if !is_compared {
+        print::note("scores are not compared: neither stage `scores` nor `rank` is among what was run");
+        return Ok(whole);
     }
+    if !folders.is_empty() {
+        compare::compare(&folders, format)?;
+    }
+    if !failed.is_empty() {
+        print::note(&format!("not compared, since a stage failed there: {}", failed.join(", ")));
+    }
+    Ok(whole)
 }
 
 /// Refuses goals that an engine has not, or a folder that is another config's; whether scores come of the goals, in this process.
@@ -112,7 +111,7 @@ fn turns(given: &[String], sets: &[String]) -> anyhow::Result<Vec<Turn>> {
         }
         keys.push(key);
         if place == 0 {
-            let names = names(values);
+            let names = names(key, values);
             turns = names.into_iter().map(|name| Turn { name, set: vec![] }).collect();
         }
         anyhow::ensure!(
@@ -155,7 +154,12 @@ impl Turn {
 }
 
 /// What values are called in the names of folders: of paths and URLs as much of their ends as tells them apart, of others what they are, each in letters, digits and `.`, `_` and `-`.
-fn names(values: &[toml::Value]) -> Vec<String> {
+/// A number says little by itself: before what is no text stands its key.
+fn names(key: &str, values: &[toml::Value]) -> Vec<String> {
+    if !values.iter().all(toml::Value::is_str) {
+        let name = |value| format!("{key}-{}", parts(value).join("-"));
+        return values.iter().map(name).collect();
+    }
     let parts: Vec<Vec<String>> = values.iter().map(parts).collect();
     let longest = parts.iter().map(Vec::len).max().unwrap_or(1);
     let of = |most: usize| -> Vec<String> {
@@ -203,9 +207,12 @@ mod tests {
         let expected = expected.map(|(name, set)| (name.to_owned(), set.map(str::to_owned).to_vec()));
         assert_eq!(found.unwrap(), expected);
         let rates = of(&["finetune.learning_rate=[1e-4, 0.5]"]).unwrap();
-        assert_eq!(rates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["0.0001", "0.5"]);
+        assert_eq!(
+            rates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+            ["finetune.learning_rate-0.0001", "finetune.learning_rate-0.5"]
+        );
         let tables = of(&["encoder=[{ from = \"x\" }, { from = \"y\" }]"]).unwrap();
-        assert_eq!(tables[1].0, "from-y");
+        assert_eq!(tables[1].0, "encoder-from-y");
         let longer = of(&["a=[\"o1/retrain/model\", \"o2/retrain/model\"]"]).unwrap();
         assert_eq!(
             longer.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use base::cancel::CancelToken;
 use model::eval::Error;
 use model::eval::interval::{Interval, bootstrap};
@@ -14,10 +13,12 @@ use crate::engine::digest::Digest;
 use crate::engine::layout::Layout;
 use crate::engine::ledger::Line;
 use crate::stage::link::INTERVALS;
+pub(super) use crate::stage::rank::NAME as STAGE;
 use crate::stage::rank::{RANKS, RELATIONS};
 
-/// The stage whose ranks are compared.
-pub(crate) const STAGE: &str = "rank";
+/// What may be asked for, and the same without what shown triples give away.
+const KINDS: [[&str; 2]; 2] =
+    [["entities", "entities, not given away"], ["relations", "relations, not given away"]];
 
 /// A mean over ranks: its key in `rank.json`, its name, what a shown number is multiplied by, and the value of a rank.
 type Figure = (&'static str, &'static str, f64, fn(f64) -> f64);
@@ -44,8 +45,10 @@ struct Asked {
 #[derive(Debug)]
 pub(super) struct Ranks {
     asked: Asked,
-    /// What is asked for, and the ranks, of files that are there.
-    files: Vec<(&'static str, Vec<Ranked>)>,
+    /// What they are ranked by.
+    by: Option<Value>,
+    /// The ranks of each kind that was asked for.
+    kinds: Vec<(&'static str, Vec<Ranked>)>,
 }
 
 /// A number and where it lies, over triples that might have been others.
@@ -60,7 +63,7 @@ struct Within {
 #[derive(Debug)]
 struct Cell {
     figures: Vec<Within>,
-    /// What is more than in the first folder.
+    /// What is more than in the first folder that has such ranks.
     more: Option<Vec<Within>>,
 }
 
@@ -77,6 +80,8 @@ struct Row {
 #[derive(Debug)]
 pub(super) struct Board {
     rows: Vec<Row>,
+    /// What folders rank by.
+    by: Vec<String>,
     /// What is not compared, and why.
     pub(super) left_out: Vec<String>,
 }
@@ -88,20 +93,24 @@ impl Ranks {
     /// When a file of them is not there, or not as the ledger has it.
     pub(super) fn read(out: &Path, line: &Line) -> anyhow::Result<Self> {
         let folder = Layout::new(out).artifact(STAGE);
-        let mut files = vec![];
-        for (file, asked_for) in [(RANKS, "entities"), (RELATIONS, "relations")] {
+        let mut kinds = vec![];
+        for (file, [asked_for, clean]) in [RANKS, RELATIONS].into_iter().zip(KINDS) {
             if line.outputs.iter().any(|output| output.path == file) {
-                files.push((asked_for, checked(&folder.join(file), file, line)?));
+                let ranks = checked(&folder.join(file), file, line)?;
+                let others: Vec<_> = ranks.iter().filter(|ranked| !ranked.is_given_away).cloned().collect();
+                let is_part = !others.is_empty() && others.len() < ranks.len();
+                kinds.push((asked_for, ranks));
+                kinds.extend(is_part.then_some((clean, others)));
             }
         }
         let artifact = |name: &str| line.described.artifacts.get(name).copied();
         let field = |name: &str| line.described.fields.get(&format!("rank.{name}")).cloned();
-        let mut candidates = vec![field("candidates"), field("same")];
+        let mut candidates = vec![field("candidates")];
         if candidates[0].as_ref().is_some_and(|all| *all != "all") {
             candidates.push(field("seed"));
         }
         let graph = ["triples", "split"].map(artifact);
-        Ok(Self { asked: Asked { graph, candidates }, files })
+        Ok(Self { asked: Asked { graph, candidates }, by: field("by"), kinds })
     }
 
     /// Why its ranks are not of what those of `other` are of.
@@ -124,14 +133,15 @@ impl Ranks {
     }
 
     fn of(&self, asked_for: &str) -> Option<&[Ranked]> {
-        self.files.iter().find(|(of, _)| *of == asked_for).map(|(_, ranks)| ranks.as_slice())
+        self.kinds.iter().find(|(of, _)| *of == asked_for).map(|(_, ranks)| ranks.as_slice())
     }
 }
 
 /// The ranks in a file, if it is as the ledger has it.
 fn checked(path: &Path, file: &str, line: &Line) -> anyhow::Result<Vec<Ranked>> {
-    let digest = Digest::of_file(path, &CancelToken::NEVER)
-        .with_context(|| format!("{}: `engraft run` makes it again", path.display()))?;
+    let digest = Digest::of_file(path, &CancelToken::NEVER).map_err(|error| {
+        anyhow::anyhow!("{}: {error}; `engraft run {STAGE}` makes it again", path.display())
+    })?;
     anyhow::ensure!(
         line.outputs.iter().any(|output| output.path == file && output.blake3 == digest),
         "{}: its contents are not those that the ledger names: it is damaged, or a run is replacing it just now; `engraft verify` tells what differs, `engraft run` makes it again",
@@ -209,28 +219,42 @@ impl Board {
     /// When an interval cannot be drawn.
     pub(super) fn new(folders: &[(&str, Option<&Ranks>)]) -> anyhow::Result<Self> {
         let (mut rows, mut left_out) = (vec![], vec![]);
-        for asked_for in ["entities", "relations"] {
+        for asked_for in KINDS.into_iter().flatten() {
             let there = |ranks: &&Ranks| ranks.of(asked_for).is_some();
             let ranked: Vec<_> = folders.iter().map(|(name, ranks)| (*name, ranks.filter(there))).collect();
-            let Some((base, like)) = ranked.iter().find_map(|(name, ranks)| Some((*name, (*ranks)?))) else {
-                continue;
-            };
-            let first = ranked[0].1.and_then(|ranks| ranks.of(asked_for));
-            let mut cells = vec![];
-            for (place, (name, ranks)) in ranked.iter().enumerate() {
+            let Some(base) = ranked.iter().position(|(_, ranks)| ranks.is_some()) else { continue };
+            let (Some(like), mut cells) = (ranked[base].1, vec![]) else { continue };
+            for (place, ((name, ranks), (_, all))) in ranked.iter().zip(folders).enumerate() {
                 let unlike = |ranks: &Ranks| {
-                    ranks.unlike(asked_for, like).map(|why| format!("not what {base} was asked: {why}"))
+                    let why = ranks.unlike(asked_for, like)?;
+                    Some(format!("not what {} was asked: {why}", ranked[base].0))
                 };
-                let none = || Some("there are none (`engraft run rank`)".to_owned());
+                let none = || match all {
+                    None => Some("there are none to read (`engraft run rank`)".to_owned()),
+                    Some(_) => Some("they were not asked for there (rank.slots)".to_owned()),
+                };
                 let why = ranks.map_or_else(none, unlike);
                 let own = ranks.filter(|_| why.is_none()).and_then(|ranks| ranks.of(asked_for));
-                left_out.extend(why.map(|why| format!("ranks of {asked_for} of {name}: {why}")));
-                cells.push(own.map(|own| Cell::new(own, first.filter(|_| place > 0))).transpose()?);
+                // What holds of all holds of a part of them.
+                let is_whole = KINDS.iter().any(|[all, _]| *all == asked_for);
+                left_out.extend(
+                    why.filter(|_| is_whole).map(|why| format!("ranks of {asked_for} of {name}: {why}")),
+                );
+                let first = like.of(asked_for).filter(|_| place > base);
+                cells.push(own.map(|own| Cell::new(own, first)).transpose()?);
             }
             let questions = like.of(asked_for).map_or(0, <[_]>::len);
             rows.push(Row { asked_for, questions, cells });
         }
-        Ok(Self { rows, left_out })
+        let by = |(name, ranks): &(&str, Option<&Ranks>)| {
+            Some(format!("{name} ranks by {}", (*ranks)?.by.as_ref()?.as_str()?))
+        };
+        Ok(Self { rows, by: folders.iter().filter_map(by).collect(), left_out })
+    }
+
+    /// Whether there is nothing to tell.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// A table in Markdown; nothing where there are no ranks.
@@ -253,10 +277,12 @@ impl Board {
             }
         }
         lines.push(String::new());
-        lines.push(format!(
-            "- Filtered ranks, all but MR times 100, with 95 % intervals over triples; behind the semicolon what is more than in {}, question by question.",
-            folders[0]
-        ));
+        lines.extend(self.by.iter().map(|by| format!("- {by}.")));
+        let mut about = "- Filtered ranks, all but MR times 100, with 95 % intervals over triples".to_owned();
+        if self.rows.iter().flat_map(|row| row.cells.iter().flatten()).any(|cell| cell.more.is_some()) {
+            about.push_str("; behind the semicolon what is more than in the first folder that has such ranks, question by question");
+        }
+        lines.push(format!("{about}."));
         lines
     }
 
@@ -383,17 +409,16 @@ mod tests {
         assert!(Comparison::of(&[&alone]).unwrap().table()[2].ends_with("| 75.0 |"));
         base::whole::write_whole(&a.join(STAGE).join(RANKS), b"damaged").unwrap();
         let error = Comparison::of(&[&a]).unwrap_err().to_string();
-        assert!(error.contains("not those that the ledger names"), "{error}");
-        // Scores that are there as well are compared all the same.
-        let line = json!({
-            "format": 1, "stage": "scores", "fingerprint": blake3::hash(b"").to_string(), "described": Description::new(1),
-            "artifact": blake3::hash(b"").to_string(), "outputs": [], "facts": {"scores": []}, "reasons": [], "started_ms": 0, "seconds": 0.0,
-            "engraft": "0",
-        });
-        let ledger = Layout::new(&a).ledger();
-        let both = format!("{}{line}\n", fs::read_to_string(&ledger).unwrap());
-        base::whole::write_whole(&ledger, both.as_bytes()).unwrap();
-        let told = Comparison::of(&[&a]).unwrap().left_out.join(" ");
-        assert!(told.contains("not those that the ledger names"), "{told}");
+        assert!(
+            error.contains("nothing can be compared") && error.contains("not those that the ledger names"),
+            "{error}"
+        );
+        let found = Comparison::of(&[&a, &alone]).unwrap();
+        assert!(
+            !found.is_sound && found.left_out[0].contains("not those that the ledger names"),
+            "{:?}",
+            found.left_out
+        );
+        assert!(found.table()[2].ends_with("|  | 75.0 |"), "the other one is told: {}", found.table()[2]);
     }
 }

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type};
+use arrow_array::{Array as _, RecordBatch};
 use base::read::ReadError;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::errors::ParquetError;
@@ -23,6 +23,8 @@ pub struct Ranked {
     pub rank: f64,
     /// How many it stood among.
     pub candidates: u32,
+    /// Whether a shown triple gives the answer away, or seems to.
+    pub is_given_away: bool,
 }
 
 /// What to do about a file that is damaged or of another version.
@@ -61,11 +63,13 @@ fn rows(batch: &RecordBatch) -> impl Iterator<Item = Ranked> {
     let sides = batch.column(1).as_string::<i32>();
     let ranks = batch.column(2).as_primitive::<Float64Type>();
     let candidates = batch.column(3).as_primitive::<UInt32Type>();
+    let given_away = batch.column(9).as_string::<i32>();
     (0..batch.num_rows()).map(|row| Ranked {
         triple: triples.value(row),
         side: sides.value(row).to_owned(),
         rank: ranks.value(row),
         candidates: candidates.value(row),
+        is_given_away: given_away.is_valid(row),
     })
 }
 
@@ -86,11 +90,12 @@ mod tests {
             filtered: place(rank, 7),
             raw: place(rank + 2.0, 9),
             score: 0.5,
-            given_away: None,
+            given_away: (row == 9).then_some("suspected"),
         };
         write(&file, &[of(4, Slot::Subject, 1.5), of(4, Slot::Object, 2.0), of(9, Slot::Relation, 7.0)])
             .unwrap();
         let back = read(&file).unwrap();
+        assert_eq!(back.iter().map(|of| of.is_given_away).collect::<Vec<_>>(), [false, false, true]);
         let rows: Vec<_> =
             back.iter().map(|of| (of.triple, of.side.as_str(), of.rank, of.candidates)).collect();
         assert_eq!(rows, [(4, "subject", 1.5, 7), (4, "object", 2.0, 7), (9, "relation", 7.0, 7)]);
