@@ -9,7 +9,7 @@ each triple, rows are padded to the longest of their batch, and a batch is one q
 Without --train the weights are those that engraft trained (OUT/retrain/model), so that both score the same: told are the time of either, the largest difference of a
 score, and how many ranks differ. With --train the encoder is trained here first, on the same budget: 5 epochs, a rate of 5e-5 after a warm-up of a tenth, 32 rows a
 batch, 5 corrupted triples each, in which any entity stands as often as another, and all rows are shuffled, as in KG-BERT.
-With --donors what is put in comes from another shown triple and a batch is five triples with their corrupted ones, 30 rows, as in engraft. With --state the training is kept there after each epoch, and goes on from there.
+With --donors what is put in comes from another shown triple (engraft's sampler `uniform`) and a batch is five triples with their corrupted ones, 30 rows, as in engraft. With --state the training is kept there after each epoch, and goes on from there.
 
 With --relations the relation between a triple's subject and object is asked for, as `run_bert_relation_prediction.py` does: one pass for each pair of entities, with a blank
 between them, whose score of a relation is its log probability; 20 epochs. OUT is then the output folder of the config in docs/results.md.
@@ -233,7 +233,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--relations", action="store_true")
     parser.add_argument("--train", action="store_true")
-    parser.add_argument("--donors", action="store_true", help="corrupted triples as engraft has them")
+    parser.add_argument("--donors", action="store_true", help="corrupted triples as engraft's sampler uniform has them")
     parser.add_argument("--state", type=Path, help="where --train keeps what it has trained")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--triples", type=int, help="score the first so many only")
