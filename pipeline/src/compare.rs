@@ -163,6 +163,12 @@ impl More {
     }
 }
 
+/// The head of a table with a column for each folder behind others.
+fn head(columns: &str, rule: &str, folders: &[String]) -> Vec<String> {
+    let named: String = folders.iter().map(|name| format!(" {} |", name.replace('|', "\\|"))).collect();
+    vec![format!("{columns}{named}"), format!("{rule}{}", "---|".repeat(folders.len()))]
+}
+
 impl Comparison {
     /// The scores that the ledgers of output folders name, beside each other.
     ///
@@ -214,8 +220,8 @@ impl Comparison {
         );
         left_out.extend(folders.iter().filter_map(|folder| folder.unread.clone()));
         let ranked: Vec<_> = folders.iter().map(|of| (of.name.as_str(), of.ranks.as_ref())).collect();
-        let ranks = Board::new(&ranked)?;
-        left_out.extend(ranks.left_out.iter().cloned());
+        let (ranks, why) = Board::new(&ranked)?;
+        left_out.extend(why);
         anyhow::ensure!(
             !rows.is_empty() || !ranks.is_empty(),
             "nothing can be compared: {}",
@@ -240,11 +246,8 @@ impl Comparison {
 
     /// The table of benchmarks.
     fn scores(&self) -> Vec<String> {
-        let columns = self.folders.iter().map(|name| format!(" {} |", name.replace('|', "\\|")));
-        let mut lines = vec![
-            format!("| benchmark | fine-tuned | metric | test |{}", columns.collect::<String>()),
-            format!("|---|---|---|--:|{}", "---|".repeat(self.folders.len())),
-        ];
+        let mut lines =
+            head("| benchmark | fine-tuned | metric | test |", "|---|---|---|--:|", &self.folders);
         for row in &self.rows {
             let Some(Cell { line, .. }) = row.iter().flatten().next() else { continue };
             let cells =

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ::report::overview::{Link, Measured, Overview, Ranks, Running, Score, State, Training, page};
+use ::report::overview::{Link, Means, Measured, Overview, Ranks, Running, Score, State, Training, page};
 use anyhow::Context as _;
 use base::whole::{persist, temporary};
 use kg::certificate::Certificate;
@@ -354,16 +354,6 @@ struct Filtered {
     filtered: Means,
 }
 
-#[derive(Deserialize)]
-struct Means {
-    ranks: u64,
-    mrr: f64,
-    mr: f64,
-    hits_1: f64,
-    hits_3: f64,
-    hits_10: f64,
-}
-
 impl Ranked {
     fn told(self) -> Vec<Ranks> {
         let of = |kind: &str, both: Both| {
@@ -372,14 +362,7 @@ impl Ranked {
         };
         let relations = self.relation_prediction.into_iter().flat_map(|both| of("relations", both));
         let all = of("entities", self.entities).chain(relations);
-        all.map(|(asked_for, means)| Ranks {
-            asked_for,
-            questions: means.ranks,
-            mrr: means.mrr,
-            mr: means.mr,
-            hits: [means.hits_1, means.hits_3, means.hits_10],
-        })
-        .collect()
+        all.map(|(asked_for, means)| Ranks { asked_for, means }).collect()
     }
 }
 

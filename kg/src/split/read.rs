@@ -12,6 +12,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use super::schema::{FILE, FORMAT, INVERSES, VERSION, columns, footer, parse_inverses};
 use super::{Part, View};
 use crate::table::RelationId;
+use crate::table::parquet_file::noted;
 
 /// A part and a group for every triple, as read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,17 +63,13 @@ fn open(file: &Path, view: &View) -> Result<Opened, ReadError> {
     })?;
     let no_parquet = |e: parquet::errors::ParquetError| damaged(file, 0, &e.to_string());
     let builder = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(no_parquet)?;
-    let pairs = builder.metadata().file_metadata().key_value_metadata();
-    let value = |key: &str| {
-        let pair = pairs.into_iter().flatten().find(|pair| pair.key == key);
-        pair.and_then(|pair| pair.value.clone()).unwrap_or_else(|| "none".to_owned())
-    };
+    let value = |key: &str| noted(builder.metadata(), key);
     let other = |found: String| {
         let expected = format!("{FORMAT} version {VERSION}");
         ReadError::new(file, format!("found {found}"), expected, format!("{AGAIN} with this version"))
     };
     let [format, version, triples, digest] = footer(view);
-    if [&format, &version].iter().any(|(key, expected)| value(key) != *expected) {
+    if [&format, &version].iter().any(|(key, expected)| value(key) != expected.as_str()) {
         let found = format!("{} version {}", value(format.0), value(version.0));
         return Err(other(found));
     }
@@ -87,7 +84,7 @@ fn open(file: &Path, view: &View) -> Result<Opened, ReadError> {
         }
     }
     let list = value(INVERSES);
-    let detected = parse_inverses(&list, view.relations().len()).ok_or_else(|| {
+    let detected = parse_inverses(list, view.relations().len()).ok_or_else(|| {
         let problem = format!("{INVERSES} is `{list}`, expected pairs of relations such as `0=1`");
         damaged(file, 0, &problem)
     })?;

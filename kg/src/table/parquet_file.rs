@@ -11,7 +11,7 @@ use base::whole::{folder, persist, temporary};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
 
 use super::page_crc;
@@ -121,6 +121,13 @@ pub fn properties(group_rows: usize, metadata: &[(&str, String)]) -> WriterPrope
         .set_max_row_group_row_count(Some(group_rows))
         .set_key_value_metadata(Some(pairs.collect()))
         .build()
+}
+
+/// What the footer of a file says under `key`; `none` where it says nothing.
+#[must_use]
+pub fn noted<'m>(metadata: &'m ParquetMetaData, key: &str) -> &'m str {
+    let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+    pairs.filter(|pair| pair.key == key).find_map(|pair| pair.value.as_deref()).unwrap_or("none")
 }
 
 #[cfg(test)]

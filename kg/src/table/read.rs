@@ -12,6 +12,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 
 use super::graph::{Graph, Parts};
 use super::id::{EntityId, RelationId, dense};
+use super::parquet_file::noted;
 use super::row::{
     Direction, Entity, Inverse, Negative, Origin, Relation, SemanticType, Term, TermKind, TermOrigin, Triple,
 };
@@ -65,11 +66,7 @@ fn open(file: &Path, table: Table) -> Result<ParquetRecordBatchReader, ReadError
     let other = |expected: String, found: String| {
         ReadError::new(file, format!("found {found}"), expected, format!("{AGAIN} with this version"))
     };
-    let pairs = builder.metadata().file_metadata().key_value_metadata();
-    let value = |key: &str| {
-        let pair = pairs.into_iter().flatten().find(|pair| pair.key == key);
-        pair.and_then(|pair| pair.value.clone()).unwrap_or_else(|| "none".to_owned())
-    };
+    let value = |key: &str| noted(builder.metadata(), key);
     for (key, expected) in table.footer() {
         if value(key) != expected {
             let expected = format!("{FORMAT} version {VERSION}, table {}", table.name());

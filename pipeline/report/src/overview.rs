@@ -3,6 +3,7 @@
 //! [`page()`] is a pure function of [`Overview`]. While a run lasts, it is written anew from time to time, and browsers load it again.
 
 use maud::{Markup, html};
+use serde::Deserialize;
 
 use super::draft::{Draft, Page};
 use super::grafting::curve;
@@ -109,19 +110,30 @@ pub struct Score {
     pub seeds: usize,
 }
 
-/// Means over filtered ranks.
+/// Where answers stand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranks {
     /// What was asked for.
     pub asked_for: String,
+    /// Over filtered ranks.
+    pub means: Means,
+}
+
+/// Means over ranks, as `rank.json` has them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Means {
     /// How many ranks they are of.
-    pub questions: u64,
+    pub ranks: u64,
     /// Mean reciprocal rank.
     pub mrr: f64,
     /// Mean rank.
     pub mr: f64,
-    /// Shares of ranks up to 1, 3 and 10.
-    pub hits: [f64; 3],
+    /// Share of ranks up to 1.
+    pub hits_1: f64,
+    /// Share of ranks up to 3.
+    pub hits_3: f64,
+    /// Share of ranks up to 10.
+    pub hits_10: f64,
 }
 
 /// A page or file.
@@ -314,11 +326,11 @@ fn ranks(overview: &Overview<'_>, draft: &mut Draft) {
         ("Hits@3", 'n'),
         ("Hits@10", 'n'),
     ];
-    let row = |ranks: &Ranks| {
-        let share = |share: f64| plain(fixed(100.0 * share, 1));
-        let [one, three, ten] = ranks.hits.map(share);
-        let (mrr, mr) = (share(ranks.mrr), plain(fixed(ranks.mr, 2)));
-        vec![text(&ranks.asked_for), plain(thousands(ranks.questions)), mrr, mr, one, three, ten]
+    let row = |Ranks { asked_for, means }: &Ranks| {
+        let [mrr, one, three, ten] = [means.mrr, means.hits_1, means.hits_3, means.hits_10]
+            .map(|share| plain(fixed(100.0 * share, 1)));
+        let (questions, mr) = (plain(thousands(means.ranks)), plain(fixed(means.mr, 2)));
+        vec![text(asked_for), questions, mrr, mr, one, three, ten]
     };
     draft.put(captioned("Filtered ranks", &columns, overview.ranks.iter().map(row)));
 }
@@ -386,10 +398,14 @@ mod tests {
             scores: vec![score(seeds)],
             ranks: vec![Ranks {
                 asked_for: HOSTILE.to_owned(),
-                questions: 1322,
-                mrr: 0.7882,
-                mr: 2.257,
-                hits: [0.677, 0.876, 0.973],
+                means: Means {
+                    ranks: 1322,
+                    mrr: 0.7882,
+                    mr: 2.257,
+                    hits_1: 0.677,
+                    hits_3: 0.876,
+                    hits_10: 0.973,
+                },
             }],
             pages,
             ..Overview::default()

@@ -82,10 +82,9 @@ impl<'l> Ending<'l> {
         let row = |thing: &&Thing<'_>| vec![path(&thing.path), thing.told.clone()];
         let rows: Vec<_> = shown.iter().map(row).collect();
         let rest = self.things.len() - shown.len();
-        let more = (rest > 0).then(|| match rows.len() {
-            0 => format!("{} (engraft status{options})", artifacts(rest).replace(" other", "")),
-            _ => format!("and {} (engraft status{options})", artifacts(rest)),
-        });
+        let [and, other] = if rows.is_empty() { ["", ""] } else { ["and ", "other "] };
+        let s = if rest == 1 { "" } else { "s" };
+        let more = (rest > 0).then(|| format!("{and}{rest} {other}artifact{s} (engraft status{options})"));
         let made = table::table(&["", ""], &rows).split_off(1).into_iter().chain(more);
         let indented = |line: String| format!("  {line}");
         let made = std::iter::once("made:".to_owned()).chain(made.map(indented));
@@ -147,10 +146,6 @@ impl<'l> Ending<'l> {
         next.extend(last.map(|thing| format!("engraft inspect {}{options}", thing.line.stage)));
         next
     }
-}
-
-fn artifacts(n: usize) -> String {
-    if n == 1 { "1 other artifact".to_owned() } else { format!("{n} other artifacts") }
 }
 
 fn thing<'l>(line: &'l Line, layout: &Layout) -> Thing<'l> {
@@ -225,15 +220,18 @@ fn model(scores: &Map<String, Value>) -> Option<String> {
 
 /// Where answers stand that a graph was asked for.
 fn ranked(scores: &Map<String, Value>) -> Vec<String> {
-    let means = |of: &Value| {
-        let mean = |key: &str| of.get("filtered")?.get(key)?.as_f64();
+    let means = |filtered: &Value| {
+        let mean = |key: &str| filtered.get(key)?.as_f64();
         let (mrr, mr, ten) = (mean("mrr")?, mean("mr")?, mean("hits_10")?);
         Some(format!("filtered MRR {mrr:.4}, MR {mr:.2}, Hits@10 {ten:.4}"))
     };
-    let relations = || Some(format!("of relations {}", means(scores.get("relation_prediction")?)?));
-    let classes = || scores.get("triple_classification")?.get("accuracy")?.as_f64();
-    let classes = || Some(format!("accuracy of true and false triples {:.4}", classes()?));
-    means(&Value::Object(scores.clone())).into_iter().chain(relations()).chain(classes()).collect()
+    let of = |kind: &str, key: &str| scores.get(kind)?.get(key);
+    let entities = scores.get("filtered").and_then(means);
+    let relations = of("relation_prediction", "filtered").and_then(means);
+    let relations = relations.map(|means| format!("of relations {means}"));
+    let accuracy = of("triple_classification", "accuracy").and_then(Value::as_f64);
+    let accuracy = accuracy.map(|share| format!("accuracy of true and false triples {share:.4}"));
+    [entities, relations, accuracy].into_iter().flatten().collect()
 }
 
 /// Of each set of mentions the encoder that links most of them rightly.

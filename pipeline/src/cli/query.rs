@@ -18,6 +18,7 @@ use super::exit::Exit;
 use super::measure;
 use super::print::{self, Format};
 use crate::engine::digest::Digest;
+use crate::engine::folder::altered;
 use crate::engine::layout::Layout;
 use crate::engine::ledger::{Ledger, Line};
 
@@ -159,11 +160,7 @@ fn check(belief: Belief) -> Check {
                 || Digest::of_file(path, &CancelToken::NEVER).map_err(unreadable)?.to_string()
                     == file.blake3);
         if !same {
-            return Err(format!(
-                "{}: its contents are not those that the ledger names: it is damaged, or a run is replacing it just now; \
-                 `engraft verify` tells what differs, `engraft run` makes it again",
-                path.display()
-            ));
+            return Err(altered(path));
         }
         known().insert(path.to_owned());
         Ok(())

@@ -9,7 +9,9 @@ use model::eval::paired::paired_bootstrap;
 use serde_json::{Map, Value, json};
 use tasks::link::read::{Ranked, read};
 
+use super::head;
 use crate::engine::digest::Digest;
+use crate::engine::folder::altered;
 use crate::engine::layout::Layout;
 use crate::engine::ledger::Line;
 use crate::stage::link::INTERVALS;
@@ -82,8 +84,6 @@ pub(super) struct Board {
     rows: Vec<Row>,
     /// What folders rank by.
     by: Vec<String>,
-    /// What is not compared, and why.
-    pub(super) left_out: Vec<String>,
 }
 
 impl Ranks {
@@ -114,18 +114,17 @@ impl Ranks {
     }
 
     /// Why its ranks are not of what those of `other` are of.
-    fn unlike(&self, asked_for: &str, other: &Self) -> Option<&'static str> {
-        let questions = |of: &Self| {
-            of.of(asked_for).map(|ranks| ranks.iter().map(|of| (of.triple, of.side.clone())).collect())
-        };
-        let among = |of: &Self| of.of(asked_for).map(|ranks| ranks.iter().map(|of| of.candidates).collect());
-        let (own, others): (Option<Vec<_>>, Option<Vec<_>>) = (questions(self), questions(other));
-        let (few, many): (Option<Vec<u32>>, Option<Vec<u32>>) = (among(self), among(other));
+    fn unlike<'r>(&'r self, asked_for: &str, other: &'r Self) -> Option<&'static str> {
+        let all = |of: &'r Self| of.of(asked_for).into_iter().flatten();
+        let question = |of: &'r Ranked| (of.triple, &of.side);
+        let among = |of: &'r Ranked| of.candidates;
         if self.asked.graph != other.asked.graph {
             Some("another graph or split")
-        } else if own != others {
+        } else if !all(self).map(question).eq(all(other).map(question)) {
             Some("other questions")
-        } else if self.asked.candidates != other.asked.candidates || few != many {
+        } else if self.asked.candidates != other.asked.candidates
+            || !all(self).map(among).eq(all(other).map(among))
+        {
             Some("other candidates")
         } else {
             None
@@ -144,14 +143,15 @@ fn checked(path: &Path, file: &str, line: &Line) -> anyhow::Result<Vec<Ranked>> 
     })?;
     anyhow::ensure!(
         line.outputs.iter().any(|output| output.path == file && output.blake3 == digest),
-        "{}: its contents are not those that the ledger names: it is damaged, or a run is replacing it just now; `engraft verify` tells what differs, `engraft run` makes it again",
-        path.display()
+        altered(path)
     );
     Ok(read(path)?)
 }
 
 /// For each figure what the ranks of each triple sum up to, and how many they are: an interval draws all of a triple or none.
-fn sums(ranks: &[Ranked]) -> [Vec<(f64, f64)>; 5] {
+type Sums = [Vec<(f64, f64)>; 5];
+
+fn sums(ranks: &[Ranked]) -> Sums {
     FIGURES.map(|(.., of)| {
         let triples = ranks.chunk_by(|one, next| one.triple == next.triple);
         triples.map(|ranks| (ranks.iter().map(|ranked| of(ranked.rank)).sum(), ranks.len() as f64)).collect()
@@ -177,9 +177,8 @@ impl Within {
 }
 
 impl Cell {
-    /// Of ranks and of those of the first folder, if there are any.
-    fn new(ranks: &[Ranked], first: Option<&[Ranked]>) -> anyhow::Result<Self> {
-        let own = sums(ranks);
+    /// Of ranks and of those of the first folder, unless they are these.
+    fn new(own: &Sums, first: Option<&Sums>) -> anyhow::Result<Self> {
         let all: Vec<usize> = (0..own[0].len()).collect();
         let figure = |own: &Vec<(f64, f64)>| {
             Within::new(all.len(), mean(own, &all), || {
@@ -192,8 +191,7 @@ impl Cell {
                 paired_bootstrap(all.len(), &INTERVALS, &both).map(|found| found.interval)
             })
         };
-        let than =
-            first.map(sums).map(|first| own.iter().zip(&first).map(|(own, of)| more(own, of)).collect());
+        let than = first.map(|first| own.iter().zip(first).map(|(own, of)| more(own, of)).collect());
         Ok(Self { figures: own.iter().map(figure).collect::<Result<_, _>>()?, more: than.transpose()? })
     }
 
@@ -212,44 +210,55 @@ impl Cell {
     }
 }
 
+impl Row {
+    /// Of folders, by name, and why some are left out; none where nobody asked for it.
+    fn new(
+        asked_for: &'static str,
+        folders: &[(&str, Option<&Ranks>)],
+    ) -> anyhow::Result<Option<(Self, Vec<String>)>> {
+        let found = folders.iter().find_map(|&(name, ranks)| Some((name, ranks?, ranks?.of(asked_for)?)));
+        let Some((base, like, first)) = found else { return Ok(None) };
+        let (mut cells, mut left_out) = (vec![], vec![]);
+        let (questions, first) = (first.len(), sums(first));
+        for &(name, ranks) in folders {
+            let own = ranks.and_then(|ranks| ranks.of(asked_for));
+            let why = match (ranks, own) {
+                (None, _) => Some("there are none to read (`engraft run rank`)".to_owned()),
+                (Some(_), None) => Some("they were not asked for there (rank.slots)".to_owned()),
+                (Some(ranks), Some(_)) => {
+                    ranks.unlike(asked_for, like).map(|why| format!("not what {base} was asked: {why}"))
+                }
+            };
+            cells.push(match own.filter(|_| why.is_none()) {
+                None => None,
+                Some(_) if name == base => Some(Cell::new(&first, None)?),
+                Some(own) => Some(Cell::new(&sums(own), Some(&first))?),
+            });
+            left_out.extend(why.map(|why| format!("ranks of {asked_for} of {name}: {why}")));
+        }
+        Ok(Some((Self { asked_for, questions, cells }, left_out)))
+    }
+}
+
 impl Board {
-    /// Of folders, by name; those without ranks are left out.
+    /// Of folders, by name, and what is not compared, and why.
     ///
     /// # Errors
     /// When an interval cannot be drawn.
-    pub(super) fn new(folders: &[(&str, Option<&Ranks>)]) -> anyhow::Result<Self> {
+    pub(super) fn new(folders: &[(&str, Option<&Ranks>)]) -> anyhow::Result<(Self, Vec<String>)> {
         let (mut rows, mut left_out) = (vec![], vec![]);
-        for asked_for in KINDS.into_iter().flatten() {
-            let there = |ranks: &&Ranks| ranks.of(asked_for).is_some();
-            let ranked: Vec<_> = folders.iter().map(|(name, ranks)| (*name, ranks.filter(there))).collect();
-            let Some(base) = ranked.iter().position(|(_, ranks)| ranks.is_some()) else { continue };
-            let (Some(like), mut cells) = (ranked[base].1, vec![]) else { continue };
-            for (place, ((name, ranks), (_, all))) in ranked.iter().zip(folders).enumerate() {
-                let unlike = |ranks: &Ranks| {
-                    let why = ranks.unlike(asked_for, like)?;
-                    Some(format!("not what {} was asked: {why}", ranked[base].0))
-                };
-                let none = || match all {
-                    None => Some("there are none to read (`engraft run rank`)".to_owned()),
-                    Some(_) => Some("they were not asked for there (rank.slots)".to_owned()),
-                };
-                let why = ranks.map_or_else(none, unlike);
-                let own = ranks.filter(|_| why.is_none()).and_then(|ranks| ranks.of(asked_for));
+        for [whole, clean] in KINDS {
+            for asked_for in [whole, clean] {
+                let Some((row, why)) = Row::new(asked_for, folders)? else { continue };
+                rows.push(row);
                 // What holds of all holds of a part of them.
-                let is_whole = KINDS.iter().any(|[all, _]| *all == asked_for);
-                left_out.extend(
-                    why.filter(|_| is_whole).map(|why| format!("ranks of {asked_for} of {name}: {why}")),
-                );
-                let first = like.of(asked_for).filter(|_| place > base);
-                cells.push(own.map(|own| Cell::new(own, first)).transpose()?);
+                left_out.extend(why.into_iter().filter(|_| asked_for == whole));
             }
-            let questions = like.of(asked_for).map_or(0, <[_]>::len);
-            rows.push(Row { asked_for, questions, cells });
         }
         let by = |(name, ranks): &(&str, Option<&Ranks>)| {
             Some(format!("{name} ranks by {}", (*ranks)?.by.as_ref()?.as_str()?))
         };
-        Ok(Self { rows, by: folders.iter().filter_map(by).collect(), left_out })
+        Ok((Self { rows, by: folders.iter().filter_map(by).collect() }, left_out))
     }
 
     /// Whether there is nothing to tell.
@@ -262,11 +271,7 @@ impl Board {
         if self.rows.is_empty() {
             return vec![];
         }
-        let columns = folders.iter().map(|name| format!(" {} |", name.replace('|', "\\|")));
-        let mut lines = vec![
-            format!("| ranks of | | questions |{}", columns.collect::<String>()),
-            format!("|---|---|--:|{}", "---|".repeat(folders.len())),
-        ];
+        let mut lines = head("| ranks of | | questions |", "|---|---|--:|", folders);
         for Row { asked_for, questions, cells } in &self.rows {
             for (at, (_, name, ..)) in FIGURES.iter().enumerate() {
                 let cells = cells.iter().map(|cell| {

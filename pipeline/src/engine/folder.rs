@@ -24,6 +24,15 @@ pub(crate) struct Output {
     pub blake3: Digest,
 }
 
+/// What is said of a file whose contents are not its digest's.
+pub(crate) fn altered(path: &Path) -> String {
+    format!(
+        "{}: its contents are not those that the ledger names: it is damaged, or a run is replacing it just now; \
+         `engraft verify` tells what differs, `engraft run` makes it again",
+        path.display()
+    )
+}
+
 /// The files below `folder`, as sorted relative paths with `/` between the parts. Folders that links point to are not
 /// entered; links are refused.
 ///

@@ -7,6 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type};
 use arrow_array::{Array as _, RecordBatch};
 use base::read::ReadError;
+use kg::table::parquet_file::noted;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::errors::ParquetError;
 
@@ -39,11 +40,7 @@ pub fn read(file: &Path) -> Result<Vec<Ranked>, ReadError> {
         .map_err(|error| ReadError::new(file, format!("cannot open it: {error}"), "", AGAIN))?;
     let damaged = |error: ParquetError| ReadError::new(file, error.to_string(), "", AGAIN);
     let builder = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(damaged)?;
-    let pairs = builder.metadata().file_metadata().key_value_metadata();
-    let value = |key: &str| {
-        let pair = pairs.into_iter().flatten().find(|pair| pair.key == key);
-        pair.and_then(|pair| pair.value.as_deref()).unwrap_or("none")
-    };
+    let value = |key: &str| noted(builder.metadata(), key);
     let (format, version) = (value("engraft.format"), value("engraft.version"));
     if format != FORMAT || version != VERSION.to_string() || builder.schema().fields() != columns().fields() {
         let found =

@@ -6,7 +6,7 @@ use base::rng::RngKey;
 use rayon::slice::ParallelSliceMut;
 
 use super::config::Corruption;
-use super::corrupt::{Corrupt, Proposal};
+use super::corrupt::{Corrupt, Proposal, one_of};
 use super::uniform::Uniform;
 use crate::sample::{Slot, Triple};
 
@@ -35,18 +35,11 @@ pub(super) fn shown(triples: &[Triple]) -> Vec<u32> {
 }
 
 impl Corrupt for AnyEntity {
-    fn order(&self, slots: &mut [Slot], stated: Triple, seed: RngKey) {
-        self.relations.order(slots, stated, seed);
-    }
-
     fn propose(&self, stated: Triple, slot: Slot, seed: RngKey) -> Option<Proposal> {
         if slot == Slot::Relation {
             return self.relations.propose(stated, slot, seed);
         }
-        if self.entities.len() < 2 {
-            return None; // only the one that stands there
-        }
-        let value = *self.entities.get(usize::try_from(seed.below(self.entities.len() as u64)).ok()?)?;
+        let value = *one_of(&self.entities, seed)?;
         Some(Proposal { value, donor: None, sampler: Corruption::AnyEntity })
     }
 }

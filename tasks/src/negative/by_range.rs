@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::rng::RngKey;
 
 use super::config::Corruption;
-use super::corrupt::{Corrupt, Proposal};
+use super::corrupt::{Corrupt, Proposal, one_of};
 use super::ends::Ends;
 use super::uniform::Uniform;
 use crate::sample::{Slot, Triple};
@@ -27,20 +27,13 @@ impl ByRange {
 }
 
 impl Corrupt for ByRange {
-    fn order(&self, slots: &mut [Slot], stated: Triple, seed: RngKey) {
-        self.relations.order(slots, stated, seed);
-    }
-
     fn propose(&self, stated: Triple, slot: Slot, seed: RngKey) -> Option<Proposal> {
         let ends = match slot {
             Slot::Subject => self.ends.subjects(stated[1]),
             Slot::Relation => return self.relations.propose(stated, slot, seed),
             Slot::Object => self.ends.objects(stated[1]),
         };
-        if ends.len() < 2 {
-            return None; // only the one that stands there
-        }
-        let end = ends.get(usize::try_from(seed.below(ends.len() as u64)).ok()?)?;
+        let end = one_of(ends, seed)?;
         Some(Proposal { value: end.entity, donor: Some(end.first), sampler: Corruption::TypedByRange })
     }
 }

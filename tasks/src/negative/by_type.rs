@@ -72,10 +72,6 @@ impl ByType {
 }
 
 impl Corrupt for ByType {
-    fn order(&self, slots: &mut [Slot], stated: Triple, seed: RngKey) {
-        self.relations.order(slots, stated, seed);
-    }
-
     fn propose(&self, stated: Triple, slot: Slot, seed: RngKey) -> Option<Proposal> {
         if slot == Slot::Relation {
             return self.relations.propose(stated, slot, seed);

@@ -16,10 +16,6 @@ pub struct Uniform {
 }
 
 impl Corrupt for Uniform {
-    fn order(&self, slots: &mut [Slot], _: Triple, seed: RngKey) {
-        seed.shuffle(slots);
-    }
-
     fn propose(&self, _: Triple, slot: Slot, seed: RngKey) -> Option<Proposal> {
         let donor = u32::try_from(seed.below(self.triples.len() as u64)).ok()?;
         let value = self.triples.get(donor as usize)?[slot as usize];
