@@ -1,16 +1,19 @@
 //! Scores of several output folders side by side: the same benchmarks from different encoders, with differences seed by seed; the same questions of a graph, with differences question
 //! by question.
 
+mod grafting;
 mod ranks;
 
 use std::path::Path;
 
 use anyhow::Context as _;
+use base::cancel::CancelToken;
 use model::eval::interval::across_seeds;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::engine::digest::Digest;
+use crate::engine::folder::altered;
 use crate::engine::layout::Layout;
 use crate::engine::ledger::{self, Ledger};
 use crate::stage::finetune::quirks::ChosenOn;
@@ -21,7 +24,7 @@ use ranks::{Board, Ranks};
 /// The stage whose scores of benchmarks are compared.
 const SCORES: &str = "scores";
 /// The stages whose scores are compared.
-pub(crate) const COMPARED: [&str; 2] = [SCORES, ranks::STAGE];
+pub(crate) const COMPARED: [&str; 3] = [SCORES, grafting::STAGE, ranks::STAGE];
 
 /// What a folder's scores are more than the first folder's, over the seeds that both have.
 #[derive(Debug, Serialize)]
@@ -32,10 +35,18 @@ struct More {
     seeds: usize,
 }
 
+/// What a benchmark came to.
+#[derive(Debug, Clone)]
+struct Scored {
+    /// The stage that says so.
+    stage: &'static str,
+    line: Line,
+}
+
 /// What a benchmark came to in one folder.
 #[derive(Debug)]
 struct Cell {
-    line: Line,
+    of: Scored,
     /// None in the first folder, and where no seed is the same.
     more: Option<More>,
 }
@@ -59,10 +70,31 @@ pub(crate) struct Comparison {
 struct Folder {
     name: String,
     ledger: Ledger,
-    lines: Vec<Line>,
+    scored: Vec<Scored>,
     ranks: Option<Ranks>,
-    /// Why ranks that its ledger names cannot be read.
-    unread: Option<String>,
+    /// What its ledger names and cannot be read, and why.
+    unread: Vec<String>,
+}
+
+/// Refuses a file of an artifact that is not there, or not as a line of the ledger has it.
+fn whole(path: &Path, file: &str, line: &ledger::Line) -> anyhow::Result<()> {
+    let digest = Digest::of_file(path, &CancelToken::NEVER).map_err(|error| {
+        anyhow::anyhow!("{}: {error}; `engraft run {}` makes it again", path.display(), line.stage)
+    })?;
+    anyhow::ensure!(
+        line.outputs.iter().any(|output| output.path == file && output.blake3 == digest),
+        altered(path)
+    );
+    Ok(())
+}
+
+impl Scored {
+    /// Whether the same was asked of another folder's models. A grafting says several things of a benchmark, `scores` one.
+    fn is_as(&self, other: &Self) -> bool {
+        let (own, of) = (&self.line, &other.line);
+        let is_same = self.stage == other.stage && own.benchmark == of.benchmark && own.how == of.how;
+        is_same && (self.stage == SCORES || own.metric == of.metric)
+    }
 }
 
 impl Folder {
@@ -73,20 +105,32 @@ impl Folder {
             "{name}: there is no such folder; expected an output folder of engraft"
         );
         let ledger = Ledger::read(&Layout::new(out).ledger())?;
-        let made = ledger.last(SCORES).and_then(|line| line.facts.get("scores")).cloned();
-        let ranked = ledger.last(ranks::STAGE);
+        let [made, grafted, ranked] = COMPARED.map(|stage| ledger.last(stage));
         anyhow::ensure!(
-            made.is_some() || ranked.is_some(),
-            "{name}: neither stage scores nor rank was ever made there: make one with `engraft run scores` or `engraft run rank`, that folder's config and --out {name} (one with [graft] has `results` in place of scores, which are not compared)"
+            made.is_some() || grafted.is_some() || ranked.is_some(),
+            "{name}: none of the stages scores, results and rank was ever made there: make one by `engraft run` with that folder's config and --out {name}"
         );
-        let (ranks, unread) = match ranked.map(|line| Ranks::read(out, line)).transpose() {
-            Ok(ranks) => (ranks, None),
-            Err(error) => (None, Some(format!("ranks of {name}: {error:#}"))),
+        let mut unread = vec![];
+        let mut kept = |what: &str, error: anyhow::Error| unread.push(format!("{what} of {name}: {error:#}"));
+        let ranks = match ranked.map(|line| Ranks::read(out, line)).transpose() {
+            Ok(ranks) => ranks,
+            Err(error) => {
+                kept("ranks", error);
+                None
+            }
         };
-        let lines = made.map_or(Ok(vec![]), serde_json::from_value);
-        let lines = lines
+        let rows = grafted.map_or(Ok(vec![]), |line| grafting::read(out, line));
+        let rows = rows.unwrap_or_else(|error| {
+            kept("results", error);
+            vec![]
+        });
+        let facts = made.and_then(|line| line.facts.get("scores")).cloned();
+        let lines: Vec<Line> = facts
+            .map_or(Ok(vec![]), serde_json::from_value)
             .with_context(|| format!("{name}: what its ledger says of stage scores is no list of scores"))?;
-        Ok(Self { name, ledger, lines, ranks, unread })
+        let scored = lines.into_iter().map(|line| Scored { stage: SCORES, line });
+        let rows = rows.into_iter().map(|line| Scored { stage: grafting::STAGE, line });
+        Ok(Self { scored: scored.chain(rows).collect(), name, ledger, ranks, unread })
     }
 
     /// Scores that are of something which was made again since.
@@ -105,10 +149,10 @@ impl Folder {
     }
 
     /// Why its scores of a benchmark are not of what another folder's are of.
-    fn unlike(&self, line: &Line, other: &Self) -> Option<String> {
-        let of = other.line(line)?;
+    fn unlike(&self, own: &Scored, other: &Self) -> Option<String> {
+        let (line, of) = (&own.line, &other.scored(own)?.line);
         let Line { benchmark, how, .. } = line;
-        let (own, others) = (self.examples(benchmark), other.examples(benchmark));
+        let (own, others) = (self.examples(own), other.examples(own));
         let words = |line: &Line| line.others.get("tokens").copied();
         let why = if of.metric != line.metric {
             format!("{} here and {} there", line.metric, of.metric)
@@ -126,10 +170,10 @@ impl Folder {
         Some(format!("{benchmark}, {how}, of {}: not what {} was tried on: {why}", self.name, other.name))
     }
 
-    /// What the scores of a benchmark are of: its examples as the fine-tunings read them that `scores` is made of.
-    fn examples(&self, benchmark: &str) -> Option<Digest> {
-        let scores = self.ledger.last("scores")?;
-        let stage = format!("benchmark-{benchmark}");
+    /// What the scores of a benchmark are of: its examples as the fine-tunings read them that the table is made of.
+    fn examples(&self, of: &Scored) -> Option<Digest> {
+        let scores = self.ledger.last(of.stage)?;
+        let stage = format!("benchmark-{}", of.line.benchmark);
         let read = scores.described.artifacts.iter().filter_map(|(name, artifact)| {
             let made = |line: &&ledger::Line| line.stage == *name && line.artifact == *artifact;
             self.ledger.lines().iter().rev().find(made)?.described.artifacts.get(&stage).copied()
@@ -139,8 +183,8 @@ impl Folder {
         if read.len() == 1 { read.pop() } else { None }
     }
 
-    fn line(&self, of: &Line) -> Option<&Line> {
-        self.lines.iter().find(|line| line.benchmark == of.benchmark && line.how == of.how)
+    fn scored(&self, of: &Scored) -> Option<&Scored> {
+        self.scored.iter().find(|own| own.is_as(of))
     }
 }
 
@@ -173,7 +217,7 @@ impl Comparison {
     /// The scores that the ledgers of output folders name, beside each other.
     ///
     /// # Errors
-    /// When a folder is named twice, or neither of its stages `scores` and `rank` was ever made.
+    /// When a folder is named twice, or none of its stages `scores`, `results` and `rank` was ever made.
     pub(crate) fn of(outs: &[impl AsRef<Path>]) -> anyhow::Result<Self> {
         let folders =
             outs.iter().map(|out| Folder::read(out.as_ref())).collect::<anyhow::Result<Vec<_>>>()?;
@@ -190,35 +234,35 @@ impl Comparison {
         }
         let (mut rows, mut left_out): (Vec<Vec<Option<Cell>>>, _) = (vec![], vec![]);
         for (place, folder) in folders.iter().enumerate() {
-            if folder.lines.iter().any(|line| line.seed_numbers.is_empty()) {
+            if folder.scored.iter().any(|of| of.line.seed_numbers.is_empty()) {
                 left_out.push(format!("differences of {}: its scores do not say which seeds they are of; run stage scores again", folder.name));
             }
-            for line in &folder.lines {
-                let first = folders[..place].iter().find(|other| other.line(line).is_some());
-                if let Some(why) = first.and_then(|first| folder.unlike(line, first)) {
+            for of in &folder.scored {
+                let first = folders[..place].iter().find(|other| other.scored(of).is_some());
+                if let Some(why) = first.and_then(|first| folder.unlike(of, first)) {
                     left_out.push(why);
                     continue;
                 }
                 let same = |row: &&mut Vec<Option<Cell>>| {
-                    let of = row.iter().flatten().next();
-                    of.is_some_and(|of| of.line.benchmark == line.benchmark && of.line.how == line.how)
+                    row.iter().flatten().next().is_some_and(|cell| cell.of.is_as(of))
                 };
                 let row = match rows.iter_mut().find(same) {
                     Some(row) => row,
                     None => rows.push_mut(folders.iter().map(|_| None).collect()),
                 };
                 let more = match &row[0] {
-                    Some(first) => More::new(line, &first.line)?,
+                    Some(first) => More::new(&of.line, &first.of.line)?,
                     None => None,
                 };
-                row[place] = Some(Cell { line: line.clone(), more });
+                row[place] = Some(Cell { of: of.clone(), more });
             }
         }
-        let none = folders.iter().filter(|folder| !rows.is_empty() && folder.lines.is_empty());
-        left_out.extend(
-            none.map(|folder| format!("scores of {}: stage scores was never made there", folder.name)),
-        );
-        left_out.extend(folders.iter().filter_map(|folder| folder.unread.clone()));
+        let has_none = |folder: &&Folder| folder.scored.is_empty() && folder.unread.is_empty();
+        let none = folders.iter().filter(|folder| !rows.is_empty() && has_none(folder));
+        left_out.extend(none.map(|folder| {
+            format!("scores of {}: neither stage scores nor results was ever made there", folder.name)
+        }));
+        left_out.extend(folders.iter().flat_map(|folder| folder.unread.clone()));
         let ranked: Vec<_> = folders.iter().map(|of| (of.name.as_str(), of.ranks.as_ref())).collect();
         let (ranks, why) = Board::new(&ranked)?;
         left_out.extend(why);
@@ -228,7 +272,7 @@ impl Comparison {
             if left_out.is_empty() { "there is no score".to_owned() } else { left_out.join("; ") }
         );
         let stale = folders.iter().flat_map(Folder::stale).collect();
-        let is_sound = folders.iter().all(|folder| folder.unread.is_none());
+        let is_sound = folders.iter().all(|folder| folder.unread.is_empty());
         let folders = folders.into_iter().map(|folder| folder.name).collect();
         Ok(Self { folders, rows, ranks, left_out, stale, is_sound })
     }
@@ -249,7 +293,7 @@ impl Comparison {
         let mut lines =
             head("| benchmark | fine-tuned | metric | test |", "|---|---|---|--:|", &self.folders);
         for row in &self.rows {
-            let Some(Cell { line, .. }) = row.iter().flatten().next() else { continue };
+            let Some(Cell { of: Scored { line, .. }, .. }) = row.iter().flatten().next() else { continue };
             let cells =
                 row.iter().map(|cell| format!(" {} |", cell.as_ref().map_or_else(String::new, Cell::told)));
             let Line { benchmark, how, metric, test, .. } = line;
@@ -258,7 +302,7 @@ impl Comparison {
         let began = |place: usize| {
             let cells = self.rows.iter().filter_map(|row| row[place].as_ref());
             let mut all: Vec<&str> =
-                cells.flat_map(|cell| &cell.line.began_with).map(String::as_str).collect();
+                cells.flat_map(|cell| &cell.of.line.began_with).map(String::as_str).collect();
             all.sort_unstable();
             all.dedup();
             all.join(", ")
@@ -278,11 +322,11 @@ impl Comparison {
     pub(crate) fn json(&self) -> Vec<Value> {
         let cells = self.rows.iter().flat_map(|row| row.iter().zip(&self.folders));
         let object = |(cell, out): (&Option<Cell>, &String)| {
-            let Cell { line, more } = cell.as_ref()?;
-            let mut of = json!(line);
-            of.as_object_mut()?.insert("out".to_owned(), json!(out));
-            of.as_object_mut()?.insert("more".to_owned(), json!(more));
-            Some(of)
+            let Cell { of: Scored { line, .. }, more } = cell.as_ref()?;
+            let mut object = json!(line);
+            object.as_object_mut()?.insert("out".to_owned(), json!(out));
+            object.as_object_mut()?.insert("more".to_owned(), json!(more));
+            Some(object)
         };
         cells.filter_map(object).chain(self.ranks.json(&self.folders)).collect()
     }
@@ -291,7 +335,7 @@ impl Comparison {
 impl Cell {
     /// In hundredths.
     fn told(&self) -> String {
-        let Line { mean, interval, seeds, chosen_on, .. } = &self.line;
+        let Line { mean, interval, seeds, chosen_on, .. } = &self.of.line;
         let within = |interval: &Option<[f64; 2]>, seeds: usize| {
             let shown = interval.filter(|_| seeds >= FEWEST_SEEDS);
             shown
@@ -367,7 +411,7 @@ mod tests {
         let told = |outs: &[&std::path::PathBuf]| Comparison::of(outs).unwrap_err().to_string();
         assert!(told(&[&a, &c]).contains("there is no such folder"));
         fs::create_dir(&c).unwrap();
-        assert!(told(&[&a, &c]).contains("neither stage scores nor rank was ever made there"));
+        assert!(told(&[&a, &c]).contains("none of the stages scores, results and rank was ever made there"));
         assert!(told(&[&a, &a.join("../a")]).contains("named twice"));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use base::whole::write_whole;
 use engraft_tests::python::{at_home, loaded};
 use engraft_tests::{Engraft, artifacts, json};
 use serde_json::Value;
@@ -88,6 +89,43 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
     let again = run().output();
     assert!(!again.text().contains(" ran"), "{}", again.text());
     assert_eq!(artifacts(out), before);
+    stand_beside(out, cells);
+}
+
+/// Rows of a grafting are compared with those of another folder by every metric, from a file that is as the ledger has it.
+fn stand_beside(out: &Path, cells: &[Value]) {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other");
+    std::fs::create_dir_all(other.join("results")).unwrap();
+    let facts = std::fs::read(out.join("results/grafting.json")).unwrap();
+    let write = |bytes: &[u8]| write_whole(&other.join("results/grafting.json"), bytes).unwrap();
+    write(&facts);
+    write_whole(&other.join("ledger.jsonl"), &std::fs::read(out.join("ledger.jsonl")).unwrap()).unwrap();
+    let named = [out, &other].map(|out| out.display().to_string());
+    let compare = |more: &[&str]| {
+        Engraft::plain(&[&["compare", named[0].as_str(), named[1].as_str()], more].concat(), out)
+    };
+    let told = compare(&["--json"]).ok();
+    let found: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(found.len(), 2 * cells.len(), "{told}");
+    for cell in cells {
+        let same = |of: &&Value| {
+            of["benchmark"] == cell["benchmark"] && of["how"] == cell["row"] && of["metric"] == cell["metric"]
+        };
+        let both: Vec<&Value> = found.iter().filter(same).collect();
+        assert!(both.len() == 2 && both.iter().all(|of| of["mean"] == cell["mean"]), "{cell} {both:?}");
+        let zero = &both[1]["more"];
+        assert!(both[0]["more"].is_null() && zero["mean"] == 0.0 && zero["seeds"] == 2, "{both:?}");
+    }
+    write(&facts[1..]);
+    let damaged = compare(&[]).output();
+    let words = ["left out: results of ", "other/results/grafting.json: its contents are not those"];
+    assert!(words.iter().all(|word| damaged.text().contains(word)), "{}", damaged.text());
+    assert!(
+        damaged.code() == Some(1) && damaged.text().contains("| capr | hard | recall_at_5 |"),
+        "{}",
+        damaged.text()
+    );
 }
 
 #[test]
@@ -233,7 +271,7 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
         .ok();
     let model = |name: &str| folder.path().join(name).join("model").display().to_string();
     let lines = folder.path().join("asked.jsonl");
-    base::whole::write_whole(
+    write_whole(
         &lines,
         b"{\"text\": \"fever\", \"pair\": \"a cough\", \"id\": 7}\n{\"text\": \"pain\", \"pair\": \"People may notice pain\"}\n",
     )
@@ -265,7 +303,7 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
     assert!(said[1]["score"].is_number());
     loaded(Path::new(&model("finetune-base-capr-1")), &lines, &said);
     let alone = folder.path().join("alone.txt");
-    base::whole::write_whole(&alone, b"pain\n").unwrap();
+    write_whole(&alone, b"pain\n").unwrap();
     let text = [model("finetune-base-capr-1"), alone.display().to_string()];
     let ran = Engraft::plain(&["predict", &text[0], &text[1]], folder.path()).output();
     assert!(

@@ -13,8 +13,9 @@ Examples:
   engraft compare out-bert out-biobert --json     one object for each benchmark (or kind of ranks)
                                                   and folder
 
-Scores are those of the stages `scores` (benchmarks) and `rank` (link prediction). Benchmarks that
-have other examples in another folder, and ranks of other questions, are left out, with a word.";
+Scores are those of the stages `scores` (benchmarks), `results` (the rows of a grafting) and `rank`
+(link prediction). Benchmarks that have other examples in another folder, and ranks of other
+questions, are left out, with a word.";
 
 /// Prints the scores of output folders beside those of the first one; what is not compared, and why, goes to standard error.
 pub(super) fn compare(outs: &[PathBuf], format: Format) -> anyhow::Result<Exit> {

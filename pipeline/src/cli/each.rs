@@ -68,7 +68,9 @@ pub(super) fn each(
     }
     let whole = if failed.is_empty() { Exit::Ok } else { Exit::Failed };
     if !is_compared {
-        print::note("scores are not compared: neither stage `scores` nor `rank` is among what was run");
+        print::note(
+            "scores are not compared: none of the stages `scores`, `results` and `rank` is among what was run",
+        );
         return Ok(whole);
     }
     if !folders.is_empty() {

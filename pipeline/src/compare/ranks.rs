@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use base::cancel::CancelToken;
 use model::eval::Error;
 use model::eval::interval::{Interval, bootstrap};
 use model::eval::paired::paired_bootstrap;
 use serde_json::{Map, Value, json};
 use tasks::link::read::{Ranked, read};
 
-use super::head;
+use super::{head, whole};
 use crate::engine::digest::Digest;
-use crate::engine::folder::altered;
 use crate::engine::layout::Layout;
 use crate::engine::ledger::Line;
 use crate::stage::link::INTERVALS;
@@ -138,13 +136,7 @@ impl Ranks {
 
 /// The ranks in a file, if it is as the ledger has it.
 fn checked(path: &Path, file: &str, line: &Line) -> anyhow::Result<Vec<Ranked>> {
-    let digest = Digest::of_file(path, &CancelToken::NEVER).map_err(|error| {
-        anyhow::anyhow!("{}: {error}; `engraft run {STAGE}` makes it again", path.display())
-    })?;
-    anyhow::ensure!(
-        line.outputs.iter().any(|output| output.path == file && output.blake3 == digest),
-        altered(path)
-    );
+    whole(path, file, line)?;
     Ok(read(path)?)
 }
 

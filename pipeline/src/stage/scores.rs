@@ -67,11 +67,11 @@ pub(crate) struct Line {
     pub(crate) test: usize,
     /// How many numbers the model has where.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parameters: Option<Parameters>,
+    pub(crate) parameters: Option<Parameters>,
     /// The mean of the seeds' scores.
     pub(crate) mean: f64,
     /// The best of them.
-    best: f64,
+    pub(crate) best: f64,
     /// Where the mean over all seeds lies; none of one seed.
     pub(crate) interval: Option<[f64; 2]>,
     /// Whether models were chosen by their scores on the part `test` itself.
