@@ -26,7 +26,7 @@ pub use entity::entities;
 pub use official::{Leaky, Official};
 pub use part::Part;
 pub use ratio::Ratios;
-pub use report::Report;
+pub use report::{Counts, Report};
 pub use view::View;
 
 use crate::Refused;

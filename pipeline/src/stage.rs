@@ -87,6 +87,10 @@ fn described(
         );
         stages.extend(on_corpus(config, None, &places)?);
         stages.extend(benchmarks(config, &places)?);
+        anyhow::ensure!(
+            !stages.is_empty(),
+            "the config asks for nothing: add what is to be made, such as [sources] (a graph), [corpus] (texts) or [[benchmarks]] with [encoder]; `engraft init` writes one to begin with"
+        );
         return Ok(stages);
     }
     let vocabulary = vocabulary::Vocabulary::new(&config.vocabulary, config.encoder.as_ref(), &places)?;
@@ -123,10 +127,9 @@ fn on_graph(
 ) -> anyhow::Result<(Vec<Box<dyn Stage>>, shards::Shards)> {
     let Graph { sources, canon, split, summary, shards } = graph;
     let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(triples::Triples::new(sources, canon, places)?)];
-    stages.push(Box::new(split::Splitting {
-        config: split.clone(),
-        problem: source::unpublished(sources, split),
-    }));
+    let published = source::published(sources);
+    let problem = source::unpublished(&published, split);
+    stages.push(Box::new(split::Splitting { config: split.clone(), problem, published }));
     let (source, case) = (vocabulary.source(), vocabulary.case());
     if vocabulary.is_trained() {
         stages.push(Box::new(vocabulary));

@@ -131,8 +131,8 @@ impl Outside {
             let Input::File { label, path } = input else { continue };
             match bench.elsewhere.and_then(|files| files.find(&path)) {
                 Some(Whereabouts::Said(contents)) => files.said.push((label, contents)),
-                Some(Whereabouts::Here(path)) => files.here.extend(expand(stage, label, path)?),
-                None => files.here.extend(expand(stage, label, path)?),
+                Some(Whereabouts::Here(path)) => files.here.extend(expand(stage, label, path, bench.layout)?),
+                None => files.here.extend(expand(stage, label, path, bench.layout)?),
             }
         }
         Ok(files)
@@ -170,15 +170,46 @@ fn look(
 }
 
 /// A folder stands for the files below it, each with a label of its own, so that an explanation can name the file.
-fn expand(stage: &dyn Stage, label: String, path: PathBuf) -> Result<Vec<(String, PathBuf)>, Error> {
+fn expand(
+    stage: &dyn Stage,
+    label: String,
+    path: PathBuf,
+    layout: &Layout,
+) -> Result<Vec<(String, PathBuf)>, Error> {
     let data = fs::metadata(&path).map_err(|cause| unreadable(stage, &label, &path, &cause))?;
-    if !data.is_dir() {
+    if data.is_file() {
         return Ok(vec![(label, path)]);
+    }
+    if !data.is_dir() {
+        // Digested first and read behind that: what can be read once alone would be gone, or never end.
+        return Err(Error::new(format!(
+            "stage {}: input file {label} at {} is a pipe or a device, which cannot be read twice: write what comes of it to a file, and name that",
+            stage.name(),
+            path.display()
+        )));
+    }
+    if is_within(layout.out(), &path) {
+        // What a run writes would be what the next one reads, and none would ever be up to date.
+        return Err(Error::new(format!(
+            "stage {}: input folder {label} at {} has the output folder {} in it, whose files would be read as input: \
+             put the input into a folder of its own, or choose another output folder by --out",
+            stage.name(),
+            path.display(),
+            layout.out().display()
+        )));
     }
     let files = folder::list_following(&path);
     let files = files
         .map_err(|cause| Error::new(format!("stage {}: input folder {label}: {cause}", stage.name())))?;
     Ok(files.into_iter().map(|file| (format!("{label}/{file}"), path.join(&file))).collect())
+}
+
+/// Whether the folder `inner`, which may be still to be made, lies in `outer` or is it.
+fn is_within(inner: &Path, outer: &Path) -> bool {
+    let Ok(inner) = std::path::absolute(inner) else { return false };
+    let there = inner.ancestors().find_map(|there| Some((there, fs::canonicalize(there).ok()?)));
+    let inner = there.map(|(there, real)| real.join(inner.strip_prefix(there).unwrap_or(Path::new(""))));
+    inner.zip(fs::canonicalize(outer).ok()).is_some_and(|(inner, outer)| inner.starts_with(outer))
 }
 
 fn unreadable(stage: &dyn Stage, label: &str, path: &Path, cause: &io::Error) -> Error {

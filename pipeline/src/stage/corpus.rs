@@ -81,7 +81,29 @@ impl Texts {
     fn places(&self, key: &str, places: &Places<'_>) -> anyhow::Result<Vec<Place>> {
         anyhow::ensure!(!self.paths.is_empty(), "{key}.paths names no file");
         let paths = self.paths.iter().enumerate();
-        paths.map(|(i, path)| path.place(&format!("{key}.paths.{i}"), places)).collect()
+        let places = paths.map(|(i, path)| path.place(&format!("{key}.paths.{i}"), places));
+        let places: Vec<Place> = places.collect::<anyhow::Result<_>>()?;
+        places.iter().enumerate().try_for_each(|(i, place)| once(place, &places[..i]))?;
+        Ok(places)
+    }
+}
+
+/// Refuses a place whose texts would be read twice, because another one is it or lies around or in it.
+fn once(place: &Place, others: &[Place]) -> anyhow::Result<()> {
+    let real = |place: &Place| match place {
+        Place::Outside { path, .. } => path.canonicalize().ok(),
+        _ => None,
+    };
+    let Some(own) = real(place) else { return Ok(()) };
+    let is_same =
+        |other: &&Place| real(other).is_some_and(|other| own.starts_with(&other) || other.starts_with(&own));
+    match others.iter().find(is_same) {
+        None => Ok(()),
+        Some(other) => anyhow::bail!(
+            "{} and {} name the same texts, which would be counted twice: list each file or folder once",
+            other.label(),
+            place.label()
+        ),
     }
 }
 
@@ -97,7 +119,11 @@ impl Corpus {
             let key = format!("corpus.texts.{i}");
             let twice = config.texts[..i].iter().any(|other| other.name == texts.name);
             anyhow::ensure!(!twice, "{key}.name = {:?} stands twice: give each its own name", texts.name);
-            all.push(texts.places(&key, places)?);
+            let found = texts.places(&key, places)?;
+            let alike = config.texts[..i].iter().zip(&all).filter(|(other, _)| other.format == texts.format);
+            let alike: Vec<Place> = alike.flat_map(|(_, places): (_, &Vec<Place>)| places.clone()).collect();
+            found.iter().try_for_each(|place| once(place, &alike))?;
+            all.push(found);
         }
         let (table, key) = ("corpus".to_owned(), "[[corpus.texts]]".to_owned());
         Ok(Self { table, key, config: config.clone(), places: all, extent: Extent::Whole })

@@ -27,7 +27,7 @@ use tasks::token::encode::{Case, Vocabulary};
 use text::file::Format;
 
 use self::judge::Judge;
-use self::told::{Linked, record, told_of, warn_of_nothing};
+use self::told::{Linked, record, told_of, warn_of_nothing, warn_of_types};
 use super::corpus::Corpus;
 use super::vocabulary::Source;
 use crate::config::range::{MANY, whole};
@@ -307,6 +307,7 @@ impl Stage for Mapping {
             Tokenizer { blake3: digest.clone(), size: vocabulary.size(), special: vocabulary.special() };
         let options = Options { limits: self.config.samples.limits, relevance, graph };
         record(context, &counts, part.tokens);
+        warn_of_types(context, &tools);
         if !self.corpus.is_part() {
             warn_of_nothing(context, tools.config(), &counts, Linked::by(&tools));
         }

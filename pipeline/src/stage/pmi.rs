@@ -45,6 +45,11 @@ impl Stage for Scoring {
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let counts = Read::open(context.artifact("counts")?)?.until(context.progress().cancel_token());
+        if let Some(shard) = counts.index.shard.map(String::from) {
+            context.warn(format!(
+                "the counts are of shard {shard} of the documents, and so are the scores: count all shards, and put them together by counts.merge"
+            ));
+        }
         let index = pmi::score(&counts, &self.config, context.out());
         // Whoever was interrupted says that and nothing else.
         context.check()?;
@@ -59,6 +64,17 @@ impl Stage for Scoring {
         context.record("words", vec![funnel("words", &index.words)]);
         context.record("pairs", vec![funnel("pairs", &index.pairs)]);
         context.record("matrix", json!({"entries": index.entries, "scale": index.scale}));
+        for (what, funnel) in [("word", &index.words), ("pair", &index.pairs)] {
+            if funnel.kept == 0 {
+                let why: Vec<String> =
+                    funnel.dropped.iter().map(|(why, rows)| format!("{why} {rows}")).collect();
+                context.warn(format!(
+                    "no {what} has a score: of {} none is kept ({}); count more texts, or lower what [pmi] asks for",
+                    funnel.read,
+                    why.join(", ")
+                ));
+            }
+        }
         Ok(())
     }
 

@@ -145,15 +145,19 @@ fn remote(folder: &Place, name: &str) -> anyhow::Result<Option<Vec<Place>>> {
     Ok(Some(parts).filter(|parts| !parts.is_empty()))
 }
 
-/// Why a graph of these sources cannot be split as published, if that is what `split` asks for. Only the stage that splits cannot run then.
-pub(super) fn unpublished(sources: &Config, split: &super::split::Config) -> Option<String> {
-    let super::split::Parts::Official { source, .. } = &split.parts else { return None };
+/// The sources that say which of their triples are held out.
+pub(super) fn published(sources: &Config) -> Vec<String> {
     let has_parts =
         |name: &str| sources.triples.get(name).is_some_and(kg::source::triples::Options::has_parts);
-    let there: Vec<&str> =
-        sources.entries().iter().map(|entry| entry.name).filter(|name| has_parts(name)).collect();
-    let listed = if there.is_empty() { "there is none".to_owned() } else { there.join(", ") };
-    (!there.contains(&source.as_str())).then(|| {
+    let names = sources.entries().into_iter().map(|entry| entry.name);
+    names.filter(|name| has_parts(name)).map(str::to_owned).collect()
+}
+
+/// Why a graph of sources, of which those have a published split, cannot be split so, if that is what `split` asks for. Only the stage that splits cannot run then.
+pub(super) fn unpublished(published: &[String], split: &super::split::Config) -> Option<String> {
+    let super::split::Parts::Official { source, .. } = &split.parts else { return None };
+    let listed = if published.is_empty() { "there is none".to_owned() } else { published.join(", ") };
+    (!published.contains(source)).then(|| {
         format!(
             "it is {source:?}, expected the name of a source with a published split (`kg_bert`, or files with `part`): {listed}"
         )

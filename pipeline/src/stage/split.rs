@@ -5,7 +5,9 @@ use std::path::Path;
 use anyhow::Context as _;
 use base::whole::write_whole;
 use kg::audit;
-use kg::split::{self, ByRatio, Cover, Leaky, Mode, Official, Ratios, Split, Suspicion, Together, View};
+use kg::split::{
+    self, ByRatio, Counts, Cover, Leaky, Mode, Official, Ratios, Split, Suspicion, Together, View,
+};
 use kg::table::{self, Graph};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -203,6 +205,8 @@ pub(crate) struct Splitting {
     pub config: Config,
     /// Why no official split can be taken, if that is so.
     pub problem: Option<String>,
+    /// The sources that have published splits.
+    pub published: Vec<String>,
 }
 
 impl Config {
@@ -274,6 +278,33 @@ impl Config {
 }
 
 impl Splitting {
+    /// Says which published splits are not taken, and which parts have no triple though they were to have some.
+    fn doubt(&self, context: &Context, found: Counts) {
+        let (taken, how) = match &self.config.parts {
+            Parts::All => (None, "split.parts is \"all\""),
+            Parts::Ratio { .. } => (None, "split.parts.ratio draws another"),
+            Parts::Official { source, .. } => (Some(source), "split.parts.official takes another source's"),
+        };
+        for source in self.published.iter().filter(|source| Some(*source) != taken) {
+            context.warn(format!(
+                "source {source} has a published split, which is not used ({how}): what it holds out may be learnt from; \
+                 split.parts = {{ official = {{ source = {source:?} }} }} takes it"
+            ));
+        }
+        let shares = match self.config.parts {
+            Parts::All => [0.0; 3],
+            Parts::Official { .. } => [1.0, 0.0, 0.0],
+            Parts::Ratio { train, valid, test, .. } => [train, valid, test],
+        };
+        let parts = [("train", found.train), ("valid", found.valid), ("test", found.test)];
+        for (part, _) in parts.into_iter().zip(shares).filter(|(part, share)| *share > 0.0 && part.1 == 0) {
+            context.warn(format!(
+                "the part {} has no triple: the graph has too few for these parts, or none is published as such",
+                part.0
+            ));
+        }
+    }
+
     /// That nothing leaks, and no more than is accepted would.
     fn prove(&self, audit: &audit::Audit, view: &View) -> anyhow::Result<()> {
         audit.prove(view).context(
@@ -331,6 +362,7 @@ impl Stage for Splitting {
         write_whole(&context.out().join(AUDIT), &serde_json::to_vec_pretty(&audit.report)?)?;
         record(context, &split, &audit);
         warn(context, &audit.report);
+        self.doubt(context, split.report.triples);
         match self.config.on_leak {
             OnLeak::Report => Ok(()),
             OnLeak::Fail => self.prove(&audit, &view),

@@ -20,7 +20,7 @@ use tasks::maps::write::{Target, Writer};
 use tasks::shard::index::{PartIndex, Tokenizer};
 
 use super::of_texts::{MadeWith, MappedRows};
-use super::told::{Linked, record, warn_of_nothing};
+use super::told::{Linked, record, warn_of_nothing, warn_of_types};
 use super::{Mapping, STAGE_VERSION, digests};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
@@ -234,6 +234,7 @@ impl Stage for OfBenchmark {
             if of == Of::Examples {
                 record(context, &counts, part.tokens);
                 warn_of_nothing(context, tools.config(), &counts, Linked::by(&tools));
+                warn_of_types(context, &tools);
             }
             written.push((part, counts));
         }
