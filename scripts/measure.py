@@ -37,7 +37,7 @@ def arguments(text):
 
 def bundles(text):
     """Functions that take a tuple apart in their arguments: `(one, other): (One, Other)`."""
-    return sum(bool(re.search(r"(?:^|,)\s*\(", given)) for given in arguments(text))
+    return sum(bool(re.search(r"(?:^|,)\s*\([^()]*\)\s*:", given)) for given in arguments(text))
 
 
 def module(path):

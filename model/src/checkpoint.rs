@@ -188,6 +188,15 @@ pub fn sizes(dir: &Path) -> Result<Config, Error> {
     config_file::read(&dir.join(CONFIG_FILE))
 }
 
+/// Whether a folder has sizes, and weights whose list can be read: what can be told without reading the weights.
+///
+/// # Errors
+/// Names the file and what is wrong.
+pub fn foresee(dir: &Path) -> Result<(), Error> {
+    sizes(dir)?;
+    weights(dir).map(drop)
+}
+
 /// Writes an encoder's folder so that `transformers.AutoModel.from_pretrained` reads it: first the sizes, then the
 /// weights, each file whole. `tensors` carry the names of [`Encoder::specs`].
 ///

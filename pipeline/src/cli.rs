@@ -211,7 +211,7 @@ fn ask(command: &Command, cancel: &CancelToken, format: Format) -> Option<anyhow
             Some(predict::predict(model, mask.as_deref(), task.as_deref(), *top, &asked, around))
         }
         Subcommand::Export(asked) => Some(export::export(asked, format)),
-        Subcommand::Tag(asked @ tag::Asked { triples: Some(triples), .. }) => {
+        Subcommand::Tag(asked @ args::Tagged { triples: Some(triples), .. }) => {
             Some(tag::tag(asked, triples, &command.common, cancel))
         }
         Subcommand::Attention(asked) => Some(attention::attention(asked, around, format)),

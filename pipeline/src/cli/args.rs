@@ -3,6 +3,8 @@
 mod common;
 mod grammar;
 mod local;
+mod tagged;
+mod upkeep;
 mod value;
 
 use std::path::PathBuf;
@@ -13,15 +15,16 @@ use clap_complete::Shell;
 use model::encoder::pool::Pooling;
 
 use super::attention;
-use super::clean::{self, Keep};
 use super::compare;
-use super::depot;
 use super::predict::pooling;
 #[cfg(feature = "query")]
 use super::query::Asked;
-use super::{diff, exit, export, tag};
+use super::{diff, exit, export};
 use crate::bundle::lines::Form;
 pub(super) use common::Common;
+pub(super) use tagged::Tagged;
+pub(super) use upkeep::Keep;
+use upkeep::{CLEAN_HELP, GC_HELP, PULL_HELP, PUSH_HELP};
 use value::{form, seconds};
 
 /// Grafts medical knowledge graphs onto pretrained transformers.
@@ -258,7 +261,7 @@ then, from --config, --data and --out.")]
         vocabulary: Option<PathBuf>,
     },
     /// Finds the names of a graph's entities in texts: offsets, ids, names, types, negation
-    Tag(tag::Asked),
+    Tag(Tagged),
     /// Draws what the tokens of a text attend to in a model
     Attention(attention::Asked),
     /// Writes a model's folder as other tools take it: transformers, sentence-transformers, ONNX, the hub
@@ -329,21 +332,21 @@ Examples:
         into: Option<PathBuf>,
     },
     /// Puts artifacts that are up to date into the depot (--depot), with what they were made from
-    #[command(after_help = depot::HELP)]
+    #[command(after_help = PUSH_HELP)]
     Push {
         /// The stages whose artifacts to put there; defaults to all
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
     },
     /// Brings artifacts from the depot (--depot) where they are not up to date here; makes nothing
-    #[command(after_help = depot::PULL_HELP)]
+    #[command(after_help = PULL_HELP)]
     Pull {
         /// The stages whose artifacts to bring; defaults to all
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
     },
     /// Removes artifacts, kept ones too, and work folders, after asking; leaves the ledger and every file it does not name
-    #[command(after_help = clean::HELP)]
+    #[command(after_help = CLEAN_HELP)]
     Clean {
         /// The stages whose artifacts to remove; defaults to all
         #[arg(value_name = "STAGE")]
@@ -356,7 +359,7 @@ Examples:
         yes: bool,
     },
     /// Removes artifacts of earlier settings: those beyond the bounds, or all; what is in place stays. With --depot, those of the depot instead
-    #[command(after_help = clean::GC_HELP)]
+    #[command(after_help = GC_HELP)]
     Gc {
         /// The stages whose kept artifacts to remove; defaults to all
         #[arg(value_name = "STAGE")]

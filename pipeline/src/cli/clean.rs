@@ -3,10 +3,9 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 
-use clap::Args;
 use serde_json::{Value, json};
 
-use super::args::Subcommand;
+use super::args::{Keep, Subcommand};
 use super::exit::Exit;
 use super::measure;
 use super::print::{self, Format};
@@ -15,36 +14,6 @@ use crate::engine::Engine;
 use crate::engine::clean::{Cleaned, Cleaning, Part, Scope, What};
 use crate::engine::kept::Bounds;
 use crate::overview;
-
-/// The examples of `clean`.
-pub(super) const HELP: &str = "\
-Examples:
-  engraft clean --dry-run
-  engraft clean shards retrain    the next run makes these two anew
-  engraft clean --yes             does not ask; needed where there is no terminal to ask on";
-
-/// The examples of `gc`.
-pub(super) const GC_HELP: &str = "\
-Examples:
-  engraft gc --dry-run
-  engraft gc --keep 1      of each stage, keeps only the artifact that was replaced last
-  engraft gc --all         a run with earlier settings will make everything anew
-  engraft gc --depot s3://bucket/engraft --keep 2 --dry-run
-
-`run` stays within the bounds by itself. Of a depot that is named here by --depot, artifacts beyond
---keep and --keep-bytes are removed (without these, none) and files that no artifact has. States of
-interrupted trainings stay; `engraft clean` removes them.";
-
-/// How much is kept of what a run replaces.
-#[derive(Clone, Copy, Debug, Args)]
-pub(super) struct Keep {
-    /// How many earlier artifacts of each stage to keep; 0 keeps none. Defaults to `keep` of the config, or 3
-    #[arg(long = "keep", value_name = "N")]
-    pub(super) artifacts: Option<usize>,
-    /// Maximum size of all of them in bytes; those replaced longest ago go first. Defaults to `keep_bytes` of the config, or 20 GB
-    #[arg(long = "keep-bytes", value_name = "N")]
-    pub(super) bytes: Option<u64>,
-}
 
 /// Whether something may be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

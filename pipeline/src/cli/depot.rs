@@ -21,23 +21,6 @@ use crate::engine::depot::{Access, Depot};
 use crate::engine::kept::Bounds;
 use crate::engine::outcome::Outcome;
 
-/// The examples of `push`.
-pub(super) const HELP: &str = "\
-Examples:
-  engraft push --depot s3://bucket/engraft
-  engraft push shards --depot /shared/engraft
-
-`run --depot` does so by itself. Exit code 1 if a stage is not up to date, or cannot be put there.";
-
-/// The examples of `pull`.
-pub(super) const PULL_HELP: &str = "\
-Examples:
-  engraft pull retrain --depot s3://bucket/engraft
-  engraft pull --depot https://host/engraft    everything, from a web server
-
-`run --depot` does so by itself, and makes what is not there. What the stages read of other stages
-stays in the depot. Exit code 1 if a stage is neither up to date here nor in the depot.";
-
 /// The depot that a subcommand looks into: the one that the command line names, or else the config. What `gc` removes there it is told of by name alone.
 pub(super) fn meant(
     command: &Command,

@@ -9,12 +9,11 @@ use base::cancel::CancelToken;
 use base::funnel::Tally;
 use base::gz;
 use base::read::ReadError;
-use clap::Args;
 use report::number::thousands;
 use text::file::{Format, documents, documents_of};
 use text::{Document, Labels};
 
-use super::args::Common;
+use super::args::{Common, Tagged};
 use super::exit::Exit;
 use super::{live, now, outside, predict, print, watch};
 use crate::engine::Engine;
@@ -24,46 +23,10 @@ use crate::stage::location::{Place, Places};
 use crate::stage::mentions::Config;
 use crate::stage::remote::Remotes;
 use crate::stage::report::json;
-use crate::tag::output::Form;
 use crate::tag::{Found, Tagging};
 
-/// What the help says behind the options.
-const HELP: &str = "\
-Examples:
-  engraft tag --config engraft.toml --data DIR < texts.txt > mentions.jsonl
-  engraft tag notes/ --set 'tag.format={text=\"file\"}' --to brat --into tagged
-  engraft tag pubmed.xml.gz --set 'tag.format={pubmed={}}' --to parquet --into mentions.parquet
-  engraft tag texts.txt --triples out/triples --set tag.near.threshold=0.8 --to html --into a.html
-
-Names are those of the config's graph, which is made first where it is not up to date. [tag] of the
-config says which are looked for (tag.dictionary), how near a spelling may be (tag.near), and what
-texts look like (tag.format; left out, each line is a text). Mentions are in the order of their
-texts and do not overlap. Each has its place in characters and bytes, its entity with name and
-types, other candidates with their scores, and what its sentence says of it.";
-
-/// What is asked.
-#[derive(Debug, Args)]
-#[command(after_help = HELP)]
-pub(super) struct Asked {
-    /// Files of texts, or folders, which are searched; defaults to standard input
-    #[arg(value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
-    /// The form of what is written
-    #[arg(long, value_name = "FORM", value_enum, default_value_t = Form::Jsonl)]
-    pub(super) to: Form,
-    /// The file to write, or for brat the folder; defaults to standard output
-    #[arg(long, value_name = "PATH")]
-    pub(super) into: Option<PathBuf>,
-    /// A folder that stage `triples` has made, instead of the config's graph
-    #[arg(long, value_name = "DIR")]
-    pub(super) triples: Option<PathBuf>,
-    /// The stages that are made before.
-    #[arg(skip = vec!["triples".to_owned()])]
-    pub(super) goals: Vec<String>,
-}
-
 /// Refuses a config that has no graph, and what cannot be read or written, before anything is made.
-pub(super) fn ready(engine: &Engine, asked: &Asked, common: &Common) -> anyhow::Result<()> {
+pub(super) fn ready(engine: &Engine, asked: &Tagged, common: &Common) -> anyhow::Result<()> {
     let names = engine.graph().names();
     anyhow::ensure!(
         asked.goals.iter().all(|goal| names.contains(goal)),
@@ -76,7 +39,7 @@ pub(super) fn ready(engine: &Engine, asked: &Asked, common: &Common) -> anyhow::
 /// Tags with the config's graph, which is made before where need be.
 pub(super) fn with_graph(
     engine: &Engine,
-    asked: &Asked,
+    asked: &Tagged,
     common: &Common,
     cancel: &CancelToken,
 ) -> anyhow::Result<Exit> {
@@ -99,7 +62,7 @@ pub(super) fn with_graph(
 
 /// Tags with the graph in the folder `triples`.
 pub(super) fn tag(
-    asked: &Asked,
+    asked: &Tagged,
     triples: &Path,
     common: &Common,
     cancel: &CancelToken,
@@ -164,7 +127,7 @@ struct Input {
 }
 
 /// The files to read, of folders those that the format looks for; none for standard input.
-fn inputs(asked: &Asked, format: &Format) -> anyhow::Result<Vec<Input>> {
+fn inputs(asked: &Tagged, format: &Format) -> anyhow::Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for path in &asked.files {
         let endings = format.extensions();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use batch::family::Family;
 use model::Device;
 use model::checkpoint::{PADDING, digests, is_padded};
@@ -219,6 +220,21 @@ pub(crate) fn with_dropout(
 }
 
 impl Base {
+    /// Refuses a checkpoint of this machine that cannot be read, before anything is made. One that is not there is told of by the engine, which may be bringing it.
+    ///
+    /// # Errors
+    /// Names the file and what is wrong.
+    pub(crate) fn early(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Checkpoint(Place::Outside { path, .. }) if path.is_dir() => {
+                model::checkpoint::foresee(path).context(
+                    "encoder.path: expected the folder of a BERT or RoBERTa checkpoint in Hugging Face's layout, or a `model` folder of engraft",
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What `config` names.
     ///
     /// # Errors

@@ -149,8 +149,13 @@ impl Vocabulary {
                 Some(encoder::Config::Checkpoint { path }) => {
                     (Source::file(&of_checkpoint(path, places)?, config, places)?, Vec::new())
                 }
-                _ => anyhow::bail!(
-                    "[vocabulary] has neither `file` nor `train`, and there is no graph whose names it could be learnt from: name a vocab.txt or tokenizer.json with vocabulary.file"
+                encoder => anyhow::bail!(
+                    "[vocabulary] has neither `file` nor `train`, and there is no graph whose names it could be learnt from: name a vocab.txt or tokenizer.json with vocabulary.file{}",
+                    match encoder {
+                        None =>
+                            ", or the folder of a checkpoint, which has its own, with [encoder] (from = \"checkpoint\", path = \"FOLDER\")",
+                        Some(_) => "",
+                    }
                 ),
             },
         };

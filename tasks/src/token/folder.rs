@@ -6,7 +6,7 @@ use base::whole::write_whole;
 use serde_json::{Value, json};
 
 pub use batch::family::TOKENIZER_FILE as CONFIG;
-use batch::family::VOCABULARY_FILES as FILES;
+use batch::family::{Family, VOCABULARY_FILES as FILES};
 
 use super::bpe;
 use super::encode::{Case, Vocabulary, names_of_special, one_file};
@@ -27,9 +27,15 @@ pub fn add(folder: &Path, path: &Path, vocabulary: &Vocabulary, most: Option<usi
     let (is_json, rule) = (is_json(path), vocabulary.rule());
     write_whole(&folder.join(FILES[usize::from(!is_json)]), &one_file(path)?)?;
     let mut said = if is_json {
-        let [pad, unk, cls, sep, mask] = names_of_special(vocabulary.special().family);
+        let family = vocabulary.special().family;
+        let [pad, unk, cls, sep, mask] = names_of_special(family);
+        // Left out, `transformers` 5 gives this class no token types: both texts of a pair would be of the first.
+        let inputs: &[&str] = match family {
+            Family::Bert => &["input_ids", "token_type_ids", "attention_mask"],
+            Family::Roberta => &["input_ids", "attention_mask"],
+        };
         // A class for any tokenizer.json does not know which tokens are special.
-        json!({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": most,
+        json!({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": most, "model_input_names": inputs,
                "pad_token": pad, "unk_token": unk, "cls_token": cls, "sep_token": sep, "mask_token": mask})
     } else {
         json!({"tokenizer_class": "BertTokenizer", "do_lower_case": rule.lowercase, "model_max_length": most})

@@ -1,12 +1,50 @@
 //! What the examples of a benchmark are, as facts.
 
 use downstream::example::schema::Index;
+use downstream::example::{Kind, Measure};
+use downstream::set::assemble::Shared;
 use serde_json::json;
 
 use crate::engine::context::Context;
 
 /// Classes that are counted among the facts; the index counts all.
 const SHOWN: usize = 20;
+
+/// Warns of classes that are asked for and never shown, and of texts that are shown and asked for.
+///
+/// # Errors
+/// When areas under curves are asked of a part whose examples are all of one class.
+pub(super) fn doubt(context: &Context, key: &str, index: &Index, shared: &Shared) -> anyhow::Result<()> {
+    let [train, rest @ ..] = index.parts.as_slice() else { return Ok(()) };
+    for part in rest.iter().filter(|part| part.examples > 0) {
+        let name = part.part.name();
+        let counts = train.classes.iter().zip(&part.classes).zip(&index.classes);
+        let strange: Vec<&str> = counts
+            .filter(|((shown, asked), _)| **shown == 0 && **asked > 0)
+            .map(|(_, class)| class.as_str())
+            .collect();
+        if let [first, ..] = strange.as_slice() {
+            context.warn(format!(
+                "{key}: {name} has {} that train never shows, such as {first:?}: no model can learn to say so",
+                if strange.len() == 1 { "a class".to_owned() } else { format!("{} classes", strange.len()) }
+            ));
+        }
+        let of = part.classes.iter().filter(|count| **count > 0).count();
+        anyhow::ensure!(
+            index.measure != Measure::Auroc || index.kind != Kind::OneClass || of > 1,
+            "{key}: all {} examples of {name} are of one class, of which no area under a curve can be measured: give it examples of others, or take another measure",
+            part.examples
+        );
+    }
+    for (part, both) in [("dev", shared.dev), ("mask_search", shared.mask_search), ("test", shared.test)] {
+        if both > 0 {
+            context.warn(format!(
+                "{key}: {both} examples of {part} have texts that train has, too: scores on them measure memory"
+            ));
+        }
+    }
+    Ok(())
+}
 
 /// Leaves the examples of each part, and of the most frequent classes, as facts.
 pub(super) fn record(context: &Context, index: &Index) {

@@ -111,8 +111,9 @@ impl Lists {
             let (names, first) = (of_part().count(), without.first());
             anyhow::ensure!(
                 without.len() < names,
-                "{}: none of its {names} names is that of a document with examples, or of a file (the first is {first:?})",
-                place.label()
+                "{}: none of its {names} names is that of a document with examples, or of a file (the first is {:?})",
+                place.label(),
+                first.map_or("", |name| name)
             );
             facts.push(json!({
                 "part": part.name(), "names": names, "without_examples": without.len(),

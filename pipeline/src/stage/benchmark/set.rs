@@ -254,6 +254,7 @@ impl Source {
         let unlabelled = self.write_unlabelled(context)?;
         let index = write::write(context.out(), &examples, self.config.licence, &funnel)?;
         classes::record(context, &index);
+        classes::doubt(context, &self.key, &index, &shared)?;
         context.record("measure", json!(index.measure));
         context.record("texts_also_trained_on", json!(shared));
         super::record(context, &[(name, &funnel), (UNLABELLED, &unlabelled)]);

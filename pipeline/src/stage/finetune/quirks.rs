@@ -163,7 +163,7 @@ pub(crate) enum Padding {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AbsentClasses {
-    /// The class does not count.
+    /// It has no decisions, so micro F1 is as without it, and macro F1 counts it as 0.
     #[default]
     Counted,
     /// The classes after it shift into its place, as in MT-BERT's code: the negative class then counts as a relation, and with two such classes F1

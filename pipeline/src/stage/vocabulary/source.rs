@@ -98,6 +98,8 @@ impl Source {
         if place.ends_in(".json") {
             // Before there was this line, texts could make special tokens.
             to.field("vocabulary.special_tokens_in_texts", "plain text".into());
+            // And `transformers` was not told of token types.
+            to.field("vocabulary.input_names", "stated".into());
         }
     }
 
@@ -171,6 +173,15 @@ impl Source {
 /// The vocabulary in the folder of a checkpoint.
 pub(super) fn of_checkpoint(path: &Location, places: &Places<'_>) -> anyhow::Result<Location> {
     let folder = path.place("encoder.path", places)?;
+    if let Place::Outside { path: there, .. } = &folder
+        && !there.is_dir()
+    {
+        anyhow::bail!(
+            "encoder.path = {path:?}: there is no folder at {}; expected one with a checkpoint in Hugging Face's layout (config.json, model.safetensors, tokenizer.json or vocab.txt). \
+             Names on the Hub are not looked up: bring the model first (`hf download NAME --local-dir FOLDER`)",
+            there.display()
+        );
+    }
     for name in VOCABULARY_FILES {
         let is_whole = name != bpe::ENTRIES_FILE || folder.has(bpe::MERGES_FILE)?;
         if is_whole && folder.has(name)? {

@@ -224,6 +224,11 @@ impl Fields {
             Asked::Class(name) => Label::Class(self.class(row, name, text(name)?.trim())?),
             Asked::Classes { field: name, between } => {
                 let found = match field(name) {
+                    Some(Value::Texts(texts)) if is_one_hot(&texts) => {
+                        let found = format!("[{}] as {name:?}", texts.join(", "));
+                        let expected = "the names of a row's classes; what looks like a place for each class (one-hot) says no names: write these";
+                        return Err(row.wrong(found, expected));
+                    }
                     Some(Value::Texts(texts)) => texts,
                     _ => text(name)?.split(between.as_str()).map(str::to_owned).collect(),
                 };
@@ -336,6 +341,13 @@ impl Choice {
         let right = self.right.place(row, text(row, self.right.field(), field)?.trim(), choices.len())?;
         Ok(example::Choice { choices, right })
     }
+}
+
+/// Whether a list has a 0 or a 1 for each class: more than one of a kind, and nothing else.
+fn is_one_hot(texts: &[String]) -> bool {
+    let count = |of: &str| texts.iter().filter(|text| text.as_str() == of).count();
+    let (none, one) = (count("0"), count("1"));
+    none + one == texts.len() && (none > 1 || one > 1)
 }
 
 #[cfg(test)]
