@@ -4,6 +4,7 @@
 //! [`Config`] is that list as a table of a config, and gives the sources in the order in which they are read.
 
 mod active;
+mod code;
 mod curie;
 pub mod edges;
 pub mod files;
@@ -34,6 +35,7 @@ pub mod umls;
 mod unfit;
 mod warnings;
 mod xml;
+mod xref;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::{fmt, io};

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::nodes::{Met, Nodes, Roles};
+use super::code::{is_code, words};
 use super::curie;
 use super::files::{Files as Found, Input, Location, Slot};
 use super::funnel::Funnel;
@@ -31,9 +32,9 @@ use super::json_rows::{self, Kind, List};
 use super::named::each_fitting;
 use super::naming::{Naming, Untexted};
 pub use super::ontology::Obsolete;
-use super::ontology::{is_code, words};
 use super::separated::{Column, NoRow, Record, Records, Shape};
 use super::unfit::{UNFIT, Unfit};
+pub use super::xref::Xref;
 use super::{Source, SourceReport, check_level, not_kept};
 use crate::table::builder::{DraftOrigin, DraftRelation};
 use crate::table::{Builder, Origin};
@@ -105,17 +106,6 @@ impl Source for Options {
         report.naming = Some(stated.naming);
         Ok(report)
     }
-}
-
-/// What the column `xref` means: publishers differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Xref {
-    /// It lists related records and is not read.
-    #[default]
-    Ignore,
-    /// It identifies the same entity in another source.
-    SameAs,
 }
 
 /// The files.

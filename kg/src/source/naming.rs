@@ -6,7 +6,7 @@ use base::line::Place;
 use base::read::ReadError;
 use base::share::Share;
 
-use super::ontology::is_clear_code;
+use super::code::is_clear_code;
 use crate::canon::Canon;
 use crate::table::Builder;
 use crate::table::builder::DraftEntity;

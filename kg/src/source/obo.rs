@@ -30,9 +30,9 @@ use serde::{Deserialize, Serialize};
 
 use self::line::Tagged;
 use super::files::{Files, Input, Location, Slot};
-use super::kgx::Xref;
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Synonym, Taken, Term, Wording};
 pub use super::ontology::{Obsolete, Scope};
+use super::xref::Xref;
 use super::{Source, SourceReport, check_kept, check_level};
 use crate::table::Builder;
 

@@ -12,13 +12,12 @@ use base::read::ReadError;
 
 use self::identity::Identities;
 use self::term::{Known, Relation, Stated};
-pub(super) use self::term::{
-    Link, Listed, Synonym, Taken, Term, Wording, is_clear_code, is_code, is_own_code, key, words,
-};
+pub(super) use self::term::{Link, Listed, Synonym, Taken, Term, Wording, key};
 pub use self::term::{Obsolete, Scope};
+use super::code::{is_code, is_own_code, words};
 use super::funnel::Funnel;
-use super::kgx::Xref;
 use super::naming::{Naming, Untexted};
+use super::xref::Xref;
 use super::{SourceReport, not_kept};
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, Origin, TermKind, TermOrigin};

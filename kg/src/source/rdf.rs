@@ -24,8 +24,9 @@ use base::setting::InvalidSetting;
 use self::iris::{Prefixes, worded, words};
 pub use self::options::Options;
 use self::parse::{Object, Statement, Totals, each};
+use super::code::is_code;
 use super::files::{Files, Reopened, Slot, together};
-use super::ontology::{Link, Listed, Ontology, Scope, Synonym, Term, Wording, is_code};
+use super::ontology::{Link, Listed, Ontology, Scope, Synonym, Term, Wording};
 use super::{Source, SourceReport};
 use crate::table::{Builder, SemanticType};
 

@@ -6,10 +6,10 @@ use std::io::BufRead;
 use base::funnel::{BLANK_LINES, Tally};
 use base::read::ReadError;
 
+use super::super::code::is_own_code;
 use super::super::files::Input;
 use super::super::json_rows::{BETWEEN, Kind};
 use super::super::named::each_fitting;
-use super::super::ontology::is_own_code;
 use super::super::same;
 use super::super::separated::{Column, NoRow, Records, Shape};
 use super::super::unfit::Unfit;

@@ -6,8 +6,8 @@ use base::share::Share;
 use serde::{Deserialize, Serialize};
 
 use crate::source::files::Location;
-use crate::source::kgx::Xref;
 use crate::source::ontology::{Obsolete, Taken};
+use crate::source::xref::Xref;
 
 /// OMOP vocabularies: where they lie and what is taken of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -6,8 +6,8 @@ use base::funnel::Tally;
 
 use super::term::Term;
 use crate::canon::crosswalk::namespace;
-use crate::source::kgx::Xref;
 use crate::source::same;
+use crate::source::xref::Xref;
 use crate::table::Builder;
 
 /// References that several terms share.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::iris::Prefixes;
 use crate::source::check_level;
 use crate::source::files::Location;
-use crate::source::kgx::Xref;
 use crate::source::ontology::{Obsolete, Taken};
+use crate::source::xref::Xref;
 
 /// A graph in RDF: where it lies and what is taken of it. Predicates are IRIs, or names with a prefix (`skos:broader`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
