@@ -23,6 +23,7 @@ mod doc;
 mod drafts;
 mod file;
 mod label;
+mod lacking;
 mod name;
 mod options;
 mod rank;
@@ -110,6 +111,19 @@ impl Source for Options {
         if let Some((key, _)) = lists.into_iter().find(|(_, empty)| *empty) {
             return Err(InvalidSetting::new(key, "[], which keeps nothing", "one name at least"));
         }
+        if let Some(Vocabularies { allow: Some(allow), deny }) = &self.vocabularies
+            && allow.is_subset(deny)
+        {
+            let found = match allow.is_empty() {
+                true => "[], which keeps nothing",
+                false => "vocabularies that `deny` leaves out, all of them, which keeps nothing",
+            };
+            return Err(InvalidSetting::new(
+                "vocabularies.allow",
+                found,
+                "one at least that `deny` does not name",
+            ));
+        }
         check_level("max_srl", self.max_srl)
     }
 
@@ -135,7 +149,9 @@ impl Source for Options {
             doc: file("MRDOC.RRF"),
             cui: file("MRCUI.RRF"),
         };
-        Ok(SourceReport::new(read(&files, self, builder)?))
+        let mut report = SourceReport::new(read(&files, self, builder)?);
+        report.warnings = lacking::told(&files, &report.funnel, builder);
+        Ok(report)
     }
 }
 
@@ -209,15 +225,24 @@ fn check(files: &Files<'_>, options: &Options) -> Result<(), ReadError> {
         let expected = "at least one, as column LAT of MRCONSO.RRF has it: [\"ENG\"]";
         return Err(ReadError::new("sources.umls.languages", "no language is asked for", expected, ""));
     }
+    let left_out = "leave the option out";
+    let (levels, types) = ("max_srl is set", "semantic_types is set");
+    let definitions = "definitions are kept where the config does not say otherwise";
     let needs = [
-        (options.max_srl.is_some(), &files.sab, "max_srl", "MRSAB.RRF"),
-        (options.semantic_types.is_some(), &files.sty, "semantic_types", "MRSTY.RRF"),
-        (options.definitions == Keep::Keep, &files.def, "definitions = \"keep\"", "MRDEF.RRF"),
+        (options.max_srl.is_some(), &files.sab, levels, "MRSAB.RRF", left_out),
+        (options.semantic_types.is_some(), &files.sty, types, "MRSTY.RRF", left_out),
+        (
+            options.definitions == Keep::Keep,
+            &files.def,
+            definitions,
+            "MRDEF.RRF",
+            "say definitions = \"drop\"",
+        ),
     ];
     match needs.into_iter().find(|(is_asked, given, ..)| *is_asked && given.is_none()) {
-        Some((_, _, option, file)) => {
-            let found = format!("{option} is set, which needs {file}, and that is not there");
-            Err(ReadError::new("sources.umls", found, "", "bring the file or leave the option out"))
+        Some((_, _, why, file, instead)) => {
+            let found = format!("{why}, which needs {file}, and that is not there");
+            Err(ReadError::new("sources.umls", found, "", format!("bring the file, or {instead}")))
         }
         None => Ok(()),
     }

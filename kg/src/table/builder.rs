@@ -310,6 +310,13 @@ impl Builder {
         self.stated.inverses.insert((inverse.to_owned(), key.to_owned()));
     }
 
+    /// Whether some relation, by key, is known to say the same as `key` the other way round.
+    #[must_use]
+    pub fn has_inverse(&self, key: &str) -> bool {
+        let from = (key.to_owned(), String::new());
+        self.stated.inverses.range(from..).next().is_some_and(|(known, _)| known == key)
+    }
+
     /// Says that the relation `key` is to stay when it has an inverse, instead of what [`crate::canon::relation`] would choose.
     pub fn prefer_relation(&mut self, key: &str) {
         self.stated.preferred.insert(key.to_owned());

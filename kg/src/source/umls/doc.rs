@@ -121,6 +121,11 @@ impl Documentation {
         self.rel.get(rel).map(String::as_str)
     }
 
+    /// Whether a relation is one of the broad ones (REL), whose inverses are known without MRDOC.
+    pub(super) fn is_broad(key: &str) -> bool {
+        BROAD.iter().any(|(rel, _, _)| *rel == key)
+    }
+
     /// The words of a relation for an encoder.
     pub(super) fn words(&self, key: &str) -> String {
         let broad = BROAD.iter().find(|(rel, _, _)| *rel == key).map(|(_, _, words)| (*words).to_owned());

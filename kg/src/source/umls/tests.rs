@@ -314,7 +314,10 @@ fn options_that_cannot_be_followed_are_refused() {
         (Options { languages: Vec::new(), ..options() }, "expected at least one"),
         (Options { max_srl: Some(0), ..options() }, "max_srl is set, which needs MRSAB.RRF"),
         (Options { semantic_types: named(&["T1"]), ..options() }, "which needs MRSTY.RRF"),
-        (Options { definitions: Keep::Keep, ..options() }, "which needs MRDEF.RRF"),
+        (
+            Options { definitions: Keep::Keep, ..options() },
+            "sources.umls: definitions are kept where the config does not say otherwise, which needs MRDEF.RRF, and that is not there; bring the file, or say definitions = \"drop\"",
+        ),
         (Options { relations: named(&["mai_treat"]), ..options() }, "MRREL has \"may_treat\""),
         (Options { rels: named(&["CHILD"]), ..options() }, "rels names \"CHILD\", which never occurs"),
         (denied, "vocabularies.deny names \"MSHH\", which never occurs; MRCONSO and MRREL has \"MSH\""),
@@ -327,4 +330,19 @@ fn options_that_cannot_be_followed_are_refused() {
     let asked = Options { semantic_types: named(&["T184", "T185"]), ..options() };
     let message = parse(&typed, &asked).unwrap_err();
     assert!(message.contains("\"T185\", which never occurs; MRSTY has \"T184\""), "{message}");
+}
+
+#[test]
+fn vocabularies_that_leave_nothing_are_refused_before_anything_is_read() {
+    let asked = |allow: &[&str], deny: &[&str]| {
+        let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let vocabularies = Some(Vocabularies { allow: Some(of(allow)), deny: of(deny) });
+        Options { vocabularies, ..options() }.check("umls").map_err(|e| e.to_string())
+    };
+    assert_eq!(asked(&["MSH", "RXNORM"], &["MSH"]), Ok(()));
+    assert_eq!(
+        asked(&["MSH"], &["MSH", "RXNORM"]).unwrap_err(),
+        "vocabularies.allow is vocabularies that `deny` leaves out, all of them, which keeps nothing, expected one at least that `deny` does not name"
+    );
+    assert!(asked(&[], &[]).unwrap_err().starts_with("vocabularies.allow is [], which keeps nothing"));
 }
