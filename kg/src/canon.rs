@@ -9,6 +9,7 @@ pub mod relation;
 pub mod report;
 mod sieve;
 pub(crate) mod supposed;
+mod warnings;
 mod write;
 
 pub use merge::{Canon, merge};

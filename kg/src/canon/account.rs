@@ -26,6 +26,7 @@ impl Report {
             unused_entities: 0,
             terms: 0,
             triples: 0,
+            warnings: Vec::new(),
         }
     }
 }
@@ -73,6 +74,7 @@ impl Canon {
         let drafted: BTreeSet<u32> = self.target.iter().copied().collect();
         self.report.unused_entities = drafted.len() as u64 - self.report.entities;
         self.report.terms = self.terms.len() as u64;
+        self.report.warnings = self.warnings();
     }
 
     fn crossings(&self) -> Vec<Crossing> {

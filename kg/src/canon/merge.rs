@@ -250,6 +250,10 @@ impl Canon {
         &self.report
     }
 
+    pub(super) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// Whether what has no name was left out.
     pub(crate) fn leaves_out_unnamed(&self) -> bool {
         self.policy.unnamed == policy::Unnamed::Drop

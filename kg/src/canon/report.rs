@@ -86,4 +86,22 @@ pub struct Report {
     pub terms: u64,
     /// Triples in the table.
     pub triples: u64,
+    /// What is told of it, though nothing failed.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    /// Why merging has left no triple of what sources state.
+    #[must_use]
+    pub fn nothing_left(&self) -> String {
+        let sum = |of: fn(&Stated) -> u64| self.sources.values().map(of).sum::<u64>();
+        let (rows, loops) = (sum(|one| one.rows), sum(|one| one.self_loops));
+        match rows > 0 && loops == rows {
+            true => format!(
+                "merging kept none: all {rows} rows have the same subject and object (see which columns they are read from, or say canon.self_loops = \"keep\")"
+            ),
+            false => "merging kept none".to_owned(),
+        }
+    }
 }

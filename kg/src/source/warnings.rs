@@ -55,7 +55,7 @@ impl Funnel {
 }
 
 impl Config {
-    /// What is said of relations that no source states: a misspelt name would otherwise do nothing, unseen. A graph may well state only one
+    /// What is said of the merged graph, and of relations that no source states: a misspelt name would otherwise do nothing, unseen. A graph may well state only one
     /// of two inverses, so pairs `declared` for all sources are told where neither is there.
     #[must_use]
     pub fn unstated(&self, merged: &canon::Report, declared: &BTreeSet<[String; 2]>) -> Vec<String> {
@@ -68,9 +68,10 @@ impl Config {
         }
         let is_stated = |name: &String| stated.contains(name.as_str());
         let neither = declared.iter().filter(|pair| !pair.iter().any(is_stated));
-        let mut warnings: Vec<String> = neither
-            .map(|[one, other]| format!("canon.declared: no source states {one:?} or {other:?}"))
-            .collect();
+        let mut warnings = merged.warnings.clone();
+        warnings.extend(
+            neither.map(|[one, other]| format!("canon.declared: no source states {one:?} or {other:?}")),
+        );
         for Entry { key, source, .. } in self.entries() {
             let names = source.inverses().iter().flatten().filter(|name| !is_stated(name));
             warnings.extend(names.map(|name| format!("{key}.inverses: no source states {name:?}")));

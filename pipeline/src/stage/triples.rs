@@ -173,7 +173,7 @@ impl Stage for Triples {
             "the graph has no triple: {}; expected one at least: see whether these are the right files, and what the sources' settings leave out",
             read.iter()
                 .filter_map(Funnel::nothing_kept)
-                .chain(read.iter().all(|of| of.triples.kept > 0).then(|| "merging kept none".to_owned()))
+                .chain(read.iter().all(|of| of.triples.kept > 0).then(|| merged.nothing_left()))
                 .collect::<Vec<_>>()
                 .join("; "),
         );
