@@ -33,6 +33,7 @@ mod testing;
 pub mod triples;
 pub mod umls;
 mod unfit;
+mod unmet;
 mod warnings;
 mod xml;
 mod xref;

@@ -7,6 +7,7 @@
 mod options;
 mod rows;
 mod said;
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -112,11 +113,20 @@ struct Things<'o> {
     options: &'o Options,
     said: HashMap<String, Said>,
     order: Vec<String>,
+    /// What `namespaces` names and no row has had so far.
+    unmet: BTreeSet<&'o str>,
+    /// What is told of first lines.
+    guessed: Vec<String>,
 }
 
-impl Things<'_> {
+impl<'o> Things<'o> {
+    fn new(source: &'o str, options: &'o Options) -> Self {
+        let unmet = options.namespaces.keys().map(String::as_str).collect();
+        Self { source, options, said: HashMap::new(), order: Vec::new(), unmet, guessed: Vec::new() }
+    }
+
     /// The key of the thing in these columns of a row.
-    fn key(&self, record: &Record<'_>, places: Places) -> Result<String, NoRow> {
+    fn key(&mut self, record: &Record<'_>, places: Places) -> Result<String, NoRow> {
         let id = record.field(places.id).trim();
         let wrong = |column: usize, role: &'static str| {
             let place = record.place(Some((column, role)));
@@ -125,58 +135,23 @@ impl Things<'_> {
         if !is_one(id) {
             return Err(wrong(places.id, "id"));
         }
-        let namespaces = &self.options.namespaces;
+        let namespaces: &'o BTreeMap<String, String> = &self.options.namespaces;
         Ok(match (places.namespace, curie::split(id)) {
             (Some(column), _) => {
                 let found = record.field(column).trim();
                 if !is_one(found) {
                     return Err(wrong(column, "namespace"));
                 }
+                self.unmet.remove(found);
                 let own = found.replace(' ', "_");
                 in_namespace(namespaces.get(found).unwrap_or(&own), id)
             }
             (None, Some(Curie { prefix, id })) if namespaces.contains_key(prefix) => {
+                self.unmet.remove(prefix);
                 in_namespace(&namespaces[prefix], id)
             }
             _ => format!("{}:{id}", self.source),
         })
-    }
-
-    /// Says how many ids have been given one name after another: one thing each, or several that share an id.
-    fn renamed(&self) -> Option<String> {
-        let said = self.order.iter().filter_map(|key| Some((key, self.said.get(key)?)));
-        let renamed: Vec<_> = said.filter_map(|(key, said)| Some((key, said.renamed()?))).collect();
-        let (key, [one, other]) = renamed.first()?;
-        Some(format!(
-            "{}: {} of {} ids have another name in a later row; the first is their name, others are synonyms ({key} is {one:?} and {other:?}): where these are different things, say which column tells them apart (namespace)",
-            self.source,
-            renamed.len(),
-            self.order.len()
-        ))
-    }
-
-    /// Says which prefixes ids have that no namespace is given for: such a thing meets none of another source, which may well have it by this very id.
-    fn prefixed(&self) -> Option<String> {
-        let own = format!("{}:", self.source);
-        let curies = self.order.iter().filter_map(|key| curie::split(key.strip_prefix(&own)?));
-        let mut prefixes = BTreeMap::<&str, u64>::new();
-        for Curie { prefix, .. } in curies.filter(is_prefixed) {
-            *prefixes.entry(prefix).or_default() += 1;
-        }
-        let (first, _) = prefixes.first_key_value()?;
-        let is_bare = first.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-        let key = if is_bare { (*first).to_owned() } else { format!("{first:?}") };
-        let all: u64 = prefixes.values().sum();
-        let each: Vec<String> =
-            prefixes.iter().take(PREFIXES).map(|(prefix, ids)| format!("{prefix} {ids}")).collect();
-        let more = if prefixes.len() > PREFIXES { ", ..." } else { "" };
-        Some(format!(
-            "{source}: {all} of {} ids have prefixes that `namespaces` does not name ({}{more}): they are of this source alone and are joined with no other's; sources.edges.{source}.namespaces.{key} = {:?} would join them",
-            self.order.len(),
-            each.join(", "),
-            first.to_lowercase(),
-            source = self.source,
-        ))
     }
 
     /// What is said of the thing of this key.
@@ -214,12 +189,13 @@ impl Things<'_> {
     }
 
     /// The keys of what an edge joins, and its relation.
-    fn edge<'r>(&self, record: &'r Record<'_>, columns: &Columns) -> Result<([String; 2], &'r str), NoRow>
+    fn edge<'r>(&mut self, record: &'r Record<'_>, columns: &Columns) -> Result<([String; 2], &'r str), NoRow>
     where
         Self: 'r,
     {
         let ends = [self.key(record, columns.subject)?, self.key(record, columns.object)?];
-        let relation = match (columns.relation, &self.options.relation.is) {
+        let options: &'o Options = self.options;
+        let relation = match (columns.relation, &options.relation.is) {
             (Some(column), _) => record.field(column).trim(),
             (None, is) => is.as_deref().unwrap_or_default(),
         };
@@ -229,14 +205,6 @@ impl Things<'_> {
         }
         Ok((ends, relation))
     }
-}
-
-/// Prefixes that a message names.
-const PREFIXES: usize = 4;
-
-/// Whether an identifier is one of a vocabulary, and no time of day or address.
-fn is_prefixed(curie: &Curie<'_>) -> bool {
-    curie.prefix.starts_with(|c: char| c.is_ascii_alphabetic()) && !curie.id.starts_with("//")
 }
 
 /// Whether a value is there, and no list of JSON.
@@ -285,27 +253,8 @@ pub fn read(
     for [one, other] in &options.inverses {
         builder.declare_inverse(one, other);
     }
-    let mut things = Things { source: name, options, said: HashMap::new(), order: Vec::new() };
-    let mut supporting = Vec::new();
-    for (file, nodes) in lists.nodes.iter().zip(&options.nodes) {
-        let mut read = [0; 2];
-        let mut reading = Reading::nodes(options, nodes);
-        let mut tally = reading.rows(
-            file,
-            |records, active| Ok(NodeColumns { node: Places::new(&nodes.columns, records)?, active }),
-            |columns, record| {
-                read[usize::from(things.node(record, columns)?)] += 1;
-                Ok(())
-            },
-        )?;
-        reading.met(file)?;
-        let [kept, left_out] = read;
-        (0..kept).for_each(|_| tally.keep());
-        if left_out > 0 {
-            tally.drop_all(INACTIVE, left_out);
-        }
-        supporting.push(tally);
-    }
+    let mut things = Things::new(name, options);
+    let supporting = read_nodes(lists, &mut things)?;
     let mut reading = Reading::edges(options);
     for file in &lists.edges {
         reading.rows(
@@ -323,7 +272,8 @@ pub fn read(
         )?;
     }
     lists.edges.last().map_or(Ok(()), |file| reading.met(file))?;
-    let told = [things.renamed(), things.prefixed()];
+    things.guessed.append(&mut reading.guessed);
+    let told = [things.renamed(), things.prefixed(), things.unmet(), things.guessed()];
     let label = together(&lists.edges);
     let listed = Listed { name: "things", reasons: &[], stranger: NO_NODE };
     let mut ontology = Ontology::new(name, options.taken(), &label, listed, builder);
@@ -333,16 +283,42 @@ pub fn read(
         let _ = ontology.term(said.term(key), at);
     }
     ontology.settle();
-    let mut report = state(lists, &things, ontology)?;
+    let mut report = state(lists, &mut things, ontology)?;
     report.funnel.supporting.extend(supporting);
     report.warnings.extend(told.into_iter().flatten());
     Ok(report)
 }
 
+/// Reads the tables of nodes.
+fn read_nodes(lists: &Lists<'_>, things: &mut Things<'_>) -> Result<Vec<Tally>, ReadError> {
+    let (options, mut supporting) = (things.options, Vec::new());
+    for (file, nodes) in lists.nodes.iter().zip(&options.nodes) {
+        let mut read = [0; 2];
+        let mut reading = Reading::nodes(options, nodes);
+        let mut tally = reading.rows(
+            file,
+            |records, active| Ok(NodeColumns { node: Places::new(&nodes.columns, records)?, active }),
+            |columns, record| {
+                read[usize::from(things.node(record, columns)?)] += 1;
+                Ok(())
+            },
+        )?;
+        reading.met(file)?;
+        things.guessed.append(&mut reading.guessed);
+        let [kept, left_out] = read;
+        (0..kept).for_each(|_| tally.keep());
+        if left_out > 0 {
+            tally.drop_all(INACTIVE, left_out);
+        }
+        supporting.push(tally);
+    }
+    Ok(supporting)
+}
+
 /// States the rows of all edges.
 fn state(
     lists: &Lists<'_>,
-    things: &Things<'_>,
+    things: &mut Things<'_>,
     mut ontology: Ontology<'_, '_>,
 ) -> Result<SourceReport, ReadError> {
     let options = things.options;

@@ -640,7 +640,7 @@ mod tests {
             (
                 NODES.to_owned(),
                 String::new(),
-                "kg/edges.tsv: line 1: found \"\", expected a column named \"subject\"",
+                "kg/edges.tsv: the file is empty, expected a first line with the names of its columns, subject among them",
             ),
         ];
         for (nodes, edges, expected) in cases {

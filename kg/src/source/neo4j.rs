@@ -11,6 +11,7 @@
 //! Nodes and relationships may stand in one file, as in exports; a header may have a file of its own, and labels and types may be given for a file, as
 //! `neo4j-admin` takes them. Files are read twice: relationships may come before their nodes.
 
+mod node;
 mod options;
 mod table;
 
@@ -24,13 +25,13 @@ use base::setting::InvalidSetting;
 pub use self::options::{Group, Options};
 pub use self::table::Table;
 use super::active::{ACTIVE, Activity, INACTIVE, Rule};
-use super::curie::{self, Curie};
+use super::curie;
 use super::files::{Files, Slot, together};
 use super::named::{Used, rows};
-use super::ontology::{Link, Listed, NO_NODE, Ontology, Scope, Synonym, Term};
-use super::separated::{FirstLine, NoRow, Quotes, Record, Records, Separator, Shape};
+use super::ontology::{Link, Listed, NO_NODE, Ontology, Term};
+use super::separated::{FirstLine, NoRow, Quotes, Record, Records, Shape};
 use super::unfit::{UNFIT, Unfit};
-use super::{Inactive, Source, SourceReport, check_level, check_name};
+use super::{Inactive, Source, SourceReport, check_level, check_name, unmet};
 use crate::table::{Builder, SemanticType};
 
 impl Source for Options {
@@ -227,9 +228,35 @@ struct Reading<'r, 'o, 'b> {
     keys: HashMap<String, String>,
     /// Files with a property that says which of their rows are valid.
     with_validity: u64,
+    /// Prefixes that `namespaces` names and no node has had so far, and properties that are asked for.
+    unmet: BTreeSet<&'r str>,
+    without: BTreeSet<&'r str>,
 }
 
-impl Reading<'_, '_, '_> {
+impl<'r, 'o, 'b> Reading<'r, 'o, 'b> {
+    fn new(name: &'r str, options: &'r Options, ontology: Ontology<'o, 'b>) -> Self {
+        let unmet = options.namespaces.keys().map(String::as_str).collect();
+        let without = options.properties().collect();
+        Self { name, options, ontology, keys: HashMap::new(), with_validity: 0, unmet, without }
+    }
+
+    /// What is told of settings that speak of what no node has.
+    fn told(&self) -> Vec<String> {
+        let Options { key, definition, synonyms, .. } = self.options;
+        let one = [("key", key), ("definition", definition)].map(|(key, of)| (key, of.iter()));
+        let asked = one.into_iter().flat_map(|(key, of)| of.map(move |of| (key, of)));
+        let asked = asked.chain(synonyms.iter().map(|of| ("synonyms", of)));
+        let setting = |key: &str| format!("sources.neo4j.{}.{key}", self.name);
+        let unmet = self.unmet.iter().copied();
+        let prefixes = unmet::prefixes(&setting("namespaces"), "no id of a node has the prefix", unmet);
+        let lacking = asked.filter(|(_, property)| self.without.contains(property.as_str()));
+        let properties = lacking.filter_map(|(key, property)| {
+            let names = std::iter::once(property.as_str());
+            unmet::prefixes(&setting(key), "no file has nodes with a property", names)
+        });
+        properties.chain(prefixes).collect()
+    }
+
     /// Takes the nodes of a file, and counts those that do not fit.
     fn nodes(&mut self, table: &Table<'_>) -> Result<u64, ReadError> {
         let (mut no_node, mut has_validity) = (0, false);
@@ -252,14 +279,18 @@ impl Reading<'_, '_, '_> {
         record: &Record<'_>,
         labels: &[String],
     ) -> Result<(), NoRow> {
-        let own = within(id, record)?;
+        let own = id.within(record)?;
         let place = record.place(Some((id.column, "id")));
         if self.keys.contains_key(&own) {
             let twice = ReadError::text(place, record.field(id.column), "an id once", REMEDY);
             return Err(NoRow::Unfit(twice));
         }
+        if let Some(curie) = curie::split(columns.known(self.options, record)) {
+            self.unmet.remove(curie.prefix);
+        }
+        self.without.retain(|property| !columns.properties.contains_key(*property));
         let is_obsolete = columns.active.leaves_out(record)?;
-        let mut term = Term { is_obsolete, ..term(self.name, self.options, columns, record, &own) };
+        let mut term = Term { is_obsolete, ..columns.term(self.name, self.options, record, &own) };
         let label = |name: &String| SemanticType { code: None, name: name.trim().to_owned() };
         term.types.extend(labels.iter().map(label));
         // What refers to it by its id means the one that has its key.
@@ -299,7 +330,7 @@ impl Reading<'_, '_, '_> {
                 let place = record.place(columns.kind.map(|kind| (kind, "type")));
                 return Err(NoRow::Unfit(ReadError::text(place, relation, "a relation", REMEDY)));
             }
-            let ends = [within(start, record)?, within(end, record)?];
+            let ends = [start.within(record)?, end.within(record)?];
             if columns.active.leaves_out(record)? {
                 self.ontology.leave_out_row_of(relation, INACTIVE);
                 return Ok(());
@@ -327,7 +358,7 @@ pub fn read(
     let label = together(tables.iter().map(|table| &table.file));
     let listed = Listed { name: "nodes", reasons: &[], stranger: NO_NODE };
     let ontology = Ontology::new(name, options.taken(), &label, listed, builder);
-    let mut reading = Reading { name, options, ontology, keys: HashMap::new(), with_validity: 0 };
+    let mut reading = Reading::new(name, options, ontology);
     let no_nodes = tables.iter().map(|table| reading.nodes(table)).collect::<Result<Vec<_>, _>>()?;
     reading.check_activity(&label)?;
     reading.ontology.settle();
@@ -335,64 +366,13 @@ pub fn read(
     for (table, no_node) in tables.iter().zip(no_nodes) {
         all.add(&reading.relationships(table, no_node)?);
     }
+    let warnings = reading.told();
     let mut ontology = reading.ontology;
     ontology.leave_out_rows(&all);
     let mut report = ontology.finish(all.lines, all.bytes)?;
     report.funnel.triples.columns_not_used = all.columns_not_used;
+    report.warnings.extend(warnings);
     Ok(report)
-}
-
-/// An id within its space.
-fn within(end: &End, record: &Record<'_>) -> Result<String, NoRow> {
-    let id = record.field(end.column).trim();
-    if id.is_empty() {
-        let place = record.place(Some((end.column, "id")));
-        return Err(NoRow::Unfit(ReadError::text(place, id, "an id", REMEDY)));
-    }
-    Ok(if end.space.is_empty() { id.to_owned() } else { format!("{}:{id}", end.space) })
-}
-
-fn term(name: &str, options: &Options, columns: &Columns, record: &Record<'_>, own: &str) -> Term {
-    let id = columns.id.as_ref().map(|id| record.field(id.column).trim()).unwrap_or_default();
-    let known = options.key.as_ref().and_then(|key| columns.property(record, key));
-    let key = match curie::split(known.unwrap_or(id)) {
-        Some(Curie { prefix, id }) if options.namespaces.contains_key(prefix) => {
-            Curie { prefix: &options.namespaces[prefix], id }.key()
-        }
-        // A database counts its nodes anew in each export; what the property says stays.
-        _ => format!("{name}:{}", known.unwrap_or(own)),
-    };
-    let labels = columns.labels.map(|column| record.field(column)).unwrap_or_default();
-    let labels: BTreeSet<&str> = labels
-        .split([options.array_delimiter.character(), ':'])
-        .map(str::trim)
-        .filter(|label| !label.is_empty())
-        .collect();
-    let text = columns.property(record, &options.name);
-    let synonyms = options.synonyms.iter().filter_map(|property| columns.property(record, property));
-    let synonyms = synonyms
-        .flat_map(|value| listed(value, options.array_delimiter))
-        .filter(|synonym| Some(synonym.as_str()) != text);
-    let definition = options.definition.as_ref().and_then(|property| columns.property(record, property));
-    Term {
-        key,
-        name: text.map(str::to_owned),
-        definition: definition.map(str::to_owned),
-        types: labels.into_iter().map(|name| SemanticType { code: None, name: name.to_owned() }).collect(),
-        synonyms: synonyms.map(|text| Synonym { text, scope: Scope::Exact }).collect(),
-        ..Term::default()
-    }
-}
-
-/// The values of a property: a list is cut at `delimiter`, or is JSON in exports.
-fn listed(value: &str, delimiter: Separator) -> Vec<String> {
-    match serde_json::from_str::<Vec<String>>(value) {
-        Ok(list) => list,
-        Err(_) => {
-            let values = value.split(delimiter.character()).map(|text| text.trim().to_owned());
-            values.filter(|text| !text.is_empty()).collect()
-        }
-    }
 }
 
 #[cfg(test)]
@@ -624,5 +604,27 @@ mod tests {
         assert_eq!((nodes.kept, nodes.dropped["unfit"]), (2, 1));
         let error = parse(&[export], &with(0.4)).unwrap_err();
         assert!(error.contains("3 of 6 rows of the file do not fit"), "{error}");
+    }
+
+    #[test]
+    fn properties_and_prefixes_that_no_node_has_are_told() {
+        let nodes = ":ID,name,xref,:LABEL\n1,Fever,MESH:D1,Sign\n";
+        let others = ":ID,name,def,:LABEL\n2,Aspirin,a drug,Drug\n";
+        let rows = ":START_ID,:END_ID,:TYPE,doid\n2,1,TREATS,DOID:1\n";
+        let asked = serde_json::json!({
+            "synonyms": ["xref", "aliases"], "definition": "def", "key": "doid",
+            "namespaces": {"MESH": "mesh", "DOID": "doid"},
+        });
+        let (report, _) = parse(&[nodes, others, rows], &asked).unwrap();
+        assert_eq!(
+            report.warnings,
+            [
+                "sources.neo4j.graph.key: no file has nodes with a property \"doid\": fix it or leave it out",
+                "sources.neo4j.graph.synonyms: no file has nodes with a property \"aliases\": fix it or leave it out",
+                "sources.neo4j.graph.namespaces: no id of a node has the prefix \"DOID\", \"MESH\": fix it or leave it out"
+            ]
+        );
+        let asked = serde_json::json!({"synonyms": [], "key": "xref", "namespaces": {"MESH": "mesh"}});
+        assert!(parse(&[nodes, others, rows], &asked).unwrap().0.warnings.is_empty());
     }
 }

@@ -106,6 +106,8 @@ struct Reading<'o> {
     worded: BTreeSet<String>,
     /// Names of IRIs, once all are known.
     names: HashMap<String, String>,
+    /// The prefixes of the config, with what their IRIs begin with, that no statement has had so far.
+    unmet: BTreeMap<&'o str, &'o str>,
 }
 
 /// Reads the files into `builder`, as the source `name`.
@@ -122,6 +124,7 @@ pub fn read(
     let mut totals = Totals::default();
     for file in files {
         let read = each(file, |statement| {
+            reading.meet(statement);
             reading.describe(statement);
             Ok(())
         })?;
@@ -146,7 +149,9 @@ pub fn read(
     for file in files {
         each(file, |statement| reading.state(statement, &mut ontology))?;
     }
-    ontology.finish(totals.lines, totals.bytes)
+    let mut report = ontology.finish(totals.lines, totals.bytes)?;
+    report.warnings = reading.told(name);
+    Ok(report)
 }
 
 impl<'o> Reading<'o> {
@@ -177,7 +182,28 @@ impl<'o> Reading<'o> {
             predicates: BTreeMap::new(),
             worded: BTreeSet::new(),
             names: HashMap::new(),
+            unmet: options.prefixes.iter().map(|(name, iri)| (name.as_str(), iri.as_str())).collect(),
         }
+    }
+
+    /// Takes the prefixes of a statement.
+    fn meet(&mut self, statement: &Statement<'_>) {
+        if self.unmet.is_empty() {
+            return;
+        }
+        let object = if let Object::Iri(iri) = statement.object { Some(iri) } else { None };
+        let iris = [statement.subject, Some(statement.predicate), object];
+        self.unmet.retain(|_, start| !iris.iter().flatten().any(|iri| iri.starts_with(*start)));
+    }
+
+    /// What is told of prefixes that no IRI has.
+    fn told(&self, name: &str) -> Vec<String> {
+        let told = |(prefix, start): (&&str, &&str)| {
+            format!(
+                "sources.rdf.{name}.prefixes.{prefix}: no IRI of the files begins with {start:?}: fix it or leave it out"
+            )
+        };
+        self.unmet.iter().map(told).collect()
     }
 
     fn role(&self, predicate: &str) -> Role {

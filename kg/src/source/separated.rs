@@ -69,10 +69,21 @@ pub enum Quotes {
 #[serde(rename_all = "snake_case")]
 pub enum FirstLine {
     /// The names of the columns.
-    #[default]
     Names,
     /// A row of data; columns are then given by position.
     Row,
+    /// The config does not say: it is read as names, and who asks for columns by position alone is warned. Described as `names`, for it comes to the same.
+    #[default]
+    #[serde(rename(serialize = "names"), skip_deserializing)]
+    #[schemars(skip)]
+    Unsaid,
+}
+
+impl FirstLine {
+    /// Whether it has the names of the columns.
+    pub(super) fn has_names(self) -> bool {
+        self != Self::Row
+    }
 }
 
 /// A column, by name or position.

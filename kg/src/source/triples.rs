@@ -21,9 +21,10 @@ use base::setting::InvalidSetting;
 use serde_json::json;
 
 pub use self::layout::{Columns, Layout, TextColumns, TextLayout};
+pub use self::names::{Names, Things};
 pub use self::options::{Options, Parquet, Piece, Rows, Table, Texts};
 pub use self::parquet::Fields;
-pub use self::statements::{Names, Statements, Things};
+pub use self::statements::Statements;
 use super::files::{Files, Slot};
 use super::funnel::Funnel;
 use super::naming::Naming;
@@ -44,6 +45,8 @@ pub struct Stated {
     pub relations_without_text: u64,
     /// Whether texts and ids fit each other.
     pub naming: Naming,
+    /// What its user should be told, though nothing failed.
+    pub warnings: Vec<String>,
 }
 
 impl Source for Options {
@@ -76,6 +79,7 @@ impl Source for Options {
         };
         let mut report = SourceReport::new(stated.funnel);
         report.naming = Some(stated.naming);
+        report.warnings = stated.warnings;
         if let Some(rows) = report.funnel.triples.dropped.get(statements::NEGATIVE) {
             let kept = json!({"rows": rows, "kept_in": table::schema::Table::Negatives.file()});
             report.note("published_negatives", kept);
@@ -778,5 +782,114 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("test.tsv: line 1, column 3 (object): found \"z\""), "{error}");
+    }
+
+    #[test]
+    fn a_first_line_that_is_taken_for_names_without_a_word_is_told() {
+        let positions = |first_line: &str| -> Layout {
+            let columns = serde_json::json!({"subject": 1, "relation": 2, "object": 3});
+            let layout = match first_line {
+                "" => serde_json::json!({"columns": columns}),
+                _ => serde_json::json!({"columns": columns, "first_line": first_line}),
+            };
+            serde_json::from_value(layout).unwrap()
+        };
+        let options = Options::default();
+        let told = |layout: &Layout| {
+            let (stated, graph) = parse(b"a\ttreats\tb\nb\ttreats\tc\n", layout, &options).unwrap();
+            (graph.triples().len(), stated.warnings)
+        };
+        let unsaid = "mine: line 1 of t.tsv is \"a treats b\" and was taken for the names of its columns, though all columns are given by position: first_line = \"row\" reads it as data, first_line = \"names\" ends this warning";
+        assert_eq!(told(&positions("")), (1, vec![unsaid.to_owned()]));
+        assert_eq!(told(&positions("names")), (1, Vec::new()));
+        assert_eq!(told(&positions("row")), (2, Vec::new()));
+        // Whoever names a column knows that the line has names.
+        let mut named = positions("");
+        named.columns.subject = Column::Name("a".to_owned());
+        assert_eq!(told(&named), (1, Vec::new()));
+        // It is no other setting, and nothing is made anew because of it.
+        let described = |layout: &Layout| serde_json::to_value(layout).unwrap();
+        assert_eq!(described(&positions("")), described(&positions("names")));
+        assert!(serde_json::from_value::<FirstLine>("unsaid".into()).is_err());
+    }
+
+    #[test]
+    fn a_first_line_of_texts_that_is_taken_for_names_is_told() {
+        let layout: TextLayout =
+            serde_json::from_value(serde_json::json!({"columns": {"id": 1, "text": 2}})).unwrap();
+        let options = Options::default();
+        let mut builder = Builder::new();
+        let mut statements = Statements::new("mine", &options, &mut builder);
+        let texts = Input::new(&b"a\tAspirin\nb\tFever\n"[..], "data/texts.tsv");
+        statements.names(Names::Texts(Things::Entities), texts, Some(&layout)).unwrap();
+        let warnings = statements.finish("data").warnings;
+        let [told] = warnings.as_slice() else { panic!("{warnings:?}") };
+        assert!(told.starts_with("mine: line 1 of texts.tsv is \"a Aspirin\" and was taken for"), "{told}");
+    }
+
+    #[test]
+    fn a_file_without_names_of_columns_is_refused_with_what_reads_it() {
+        let options = Options::default();
+        let message = parse(b"a\ttreats\tb\n", &Layout::default(), &options).unwrap_err();
+        assert!(
+            message.ends_with(
+                "say in the config which column has the subject, or, where that line is data, give columns by position with first_line = \"row\""
+            ),
+            "{message}"
+        );
+        let stated = Layout { first_line: FirstLine::Names, ..Layout::default() };
+        let message = parse(b"a\ttreats\tb\n", &stated, &options).unwrap_err();
+        assert!(message.ends_with("say in the config which column has the subject"), "{message}");
+        for layout in [Layout::default(), Layout { first_line: FirstLine::Names, ..Layout::three() }] {
+            let message = parse(b"", &layout, &options).unwrap_err();
+            assert_eq!(
+                message,
+                "data/t.tsv: the file is empty, expected a first line with the names of its columns, subject among them; fetch or write the file again"
+            );
+        }
+    }
+
+    #[test]
+    fn prefixes_that_no_id_has_are_told() {
+        let curies = ["UMLS", "NOPE", "mesh"].map(str::to_owned);
+        let options = Options { curies: curies.into(), ..Options::default() };
+        let (stated, _) = parse(b"umls:C1\tr\tMESH:D1\nx\tr\tGO:1\n", &Layout::three(), &options).unwrap();
+        assert_eq!(
+            stated.warnings,
+            ["sources.triples.mine.curies: no id has the prefix \"NOPE\": fix it or leave it out"]
+        );
+    }
+
+    #[test]
+    fn relations_that_read_the_same_and_preferred_namespaces_without_a_key_are_told_of_the_graph() {
+        let warned = |namespaces: &[&str]| {
+            let (options, mut builder) = (Options::default(), Builder::new());
+            let mut statements = Statements::new("mine", &options, &mut builder);
+            let table = Input::new(&b"a\tIS A\tb\nb\tis_a\tc\nc\tpart_of\td\n"[..], "t.tsv");
+            statements.table(table, &Layout::three(), None, &mut builder).unwrap();
+            let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
+            let policy = Policy { namespaces, ..Policy::standard() };
+            let canon = crate::canon::merge(builder, &policy).unwrap();
+            crate::source::Config::default().unstated(canon.report(), &BTreeSet::new())
+        };
+        let alike = "canon: 2 relations read the same as another and are kept apart from it (\"IS A\", \"is_a\"): no setting joins them; where they mean the same, write them in one way in the files";
+        assert_eq!(warned(&["umls", "mesh"]), [alike], "the default is nobody's slip");
+        let lacking = "canon.namespaces: no key has the namespace \"mine2\": fix it or leave it out";
+        assert_eq!(warned(&["mine", "mine2"]), [lacking, alike]);
+    }
+
+    #[test]
+    fn a_graph_of_self_loops_says_so() {
+        let left = |text: &'static [u8]| {
+            let (options, mut builder) = (Options::default(), Builder::new());
+            let mut statements = Statements::new("mine", &options, &mut builder);
+            statements.table(Input::new(text, "t.tsv"), &Layout::three(), None, &mut builder).unwrap();
+            crate::canon::merge(builder, &Policy::standard()).unwrap().report().nothing_left()
+        };
+        assert_eq!(
+            left(b"a\tr\ta\nb\tr\tb\n"),
+            "merging kept none: all 2 rows have the same subject and object (see which columns they are read from, or say canon.self_loops = \"keep\")"
+        );
+        assert_eq!(left(b""), "merging kept none");
     }
 }

@@ -84,7 +84,7 @@ pub struct Layout {
 
 impl Default for Layout {
     fn default() -> Self {
-        let (separator, first_line) = (Separator::Comma, FirstLine::Names);
+        let (separator, first_line) = (Separator::Comma, FirstLine::default());
         Self { separator, quotes: None, first_line, active: None, inactive: None }
     }
 }
@@ -95,7 +95,9 @@ impl Layout {
     }
 
     fn check(&self, key: &str, holds: Holds) -> Result<(), InvalidSetting> {
-        let of_tables = Self { active: None, inactive: None, ..self.clone() };
+        // To say that there are names is to say what is the default.
+        let first_line = if self.first_line.has_names() { FirstLine::default() } else { self.first_line };
+        let of_tables = Self { active: None, inactive: None, first_line, ..self.clone() };
         if holds == Holds::Json && of_tables != Self::default() {
             let (key, found) = (key.to_owned(), "`separator`, `quotes` or `first_line`");
             return Err(InvalidSetting::new(key, found, "none of them: the files are JSON"));

@@ -30,6 +30,8 @@ pub(super) struct Reading<'o> {
     missing: BTreeSet<String>,
     /// Records of JSON so far.
     records: u64,
+    /// What is told of first lines.
+    pub(super) guessed: Vec<String>,
 }
 
 impl<'o> Reading<'o> {
@@ -56,7 +58,7 @@ impl<'o> Reading<'o> {
         // What `inactive` speaks of has to be there.
         let active = layout.active.is_none() && layout.inactive == Some(Inactive::Drop);
         let missing = named.chain(active.then_some(ACTIVE[0])).map(str::to_owned).collect();
-        Self { list, layout, columns, max_unfit, missing, records: 0 }
+        Self { list, layout, columns, max_unfit, missing, records: 0, guessed: Vec::new() }
     }
 
     /// Hands on each row of a file, see [`rows_of`]; a record of JSON is one.
@@ -85,13 +87,15 @@ impl<'o> Reading<'o> {
         let names: BTreeSet<&str> = names.collect();
         let columns: Vec<_> = names.into_iter().map(|name| (name, None)).collect();
         let list = List { key: self.list, columns: &columns, remedy: REMEDY };
-        let unfit = Unfit::new(self.max_unfit);
+        let (unfit, guessed) = (Unfit::new(self.max_unfit), &mut self.guessed);
         let read = |input: Input<Box<dyn BufRead + '_>>| {
             let records = Records::new(input.reader, &input.label, shape)?;
             let find = |records: &mut Rows<'_>| {
                 let active = Activity::new(records, active.as_ref(), *inactive)?;
                 // A record has the keys that it has something to say by.
-                find(records, if is_table { active } else { active.sparse() })
+                let found = find(records, if is_table { active } else { active.sparse() })?;
+                guessed.extend(records.guessed());
+                Ok(found)
             };
             rows_of(records, unfit, find, take)
         };

@@ -132,3 +132,18 @@ fn predicates_that_are_codes_without_a_name_are_refused_or_told() {
     let settled = report.naming.unwrap().settle(&canon);
     assert_eq!(settled.is_err(), of.iter().any(|triple| triple.contains("wdt:P1 ")), "{of:?}: {settled:?}");
 }
+
+#[test]
+fn prefixes_that_no_iri_begins_with_are_told() {
+    let told = |prefixes: serde_json::Value| {
+        let options = serde_json::json!({"files": ["x"], "prefixes": prefixes});
+        parse("g.ttl", TURTLE, &serde_json::from_value(options).unwrap()).unwrap().0.warnings
+    };
+    assert_eq!(
+        told(serde_json::json!({"x": "http://example.org/", "y": "http://example.com/"})),
+        [
+            "sources.rdf.rdf.prefixes.y: no IRI of the files begins with \"http://example.com/\": fix it or leave it out"
+        ]
+    );
+    assert!(told(serde_json::json!({"x": "http://example.org/"})).is_empty());
+}

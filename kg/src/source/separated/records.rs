@@ -12,6 +12,12 @@ use csv::StringRecord;
 
 use super::{Column, FirstLine, NoRow, Quotes, REPEATED_HEADER, Shape, hint};
 
+/// What else may be done about a line that lacks the name of a column.
+const OR_ROW: &str = ", or, where that line is data, give columns by position with first_line = \"row\"";
+
+/// Letters of a line that a message shows.
+const LONGEST: usize = 60;
+
 /// Reads rows into one buffer.
 #[derive(Debug)]
 pub(in crate::source) struct Records<'f, R> {
@@ -23,6 +29,9 @@ pub(in crate::source) struct Records<'f, R> {
     width: Option<usize>,
     least: usize,
     any_width: bool,
+    /// Whether columns were asked for by position, and by name.
+    by_position: bool,
+    by_name: bool,
     /// Rows of empty fields, and rows that repeat the names.
     blank: u64,
     repeated: u64,
@@ -155,10 +164,12 @@ impl<'f, R: BufRead> Records<'f, R> {
             width,
             least,
             any_width: false,
+            by_position: false,
+            by_name: false,
             blank: 0,
             repeated: 0,
         };
-        if shape.first_line == FirstLine::Names {
+        if shape.first_line.has_names() {
             let row = if records.advance()? { Some(records.rows.row(file)) } else { None };
             let names = row.iter().flat_map(Record::fields).map(|name| name.trim().to_owned()).collect();
             let line = row.map_or(1, |row| row.place(None).line);
@@ -180,6 +191,11 @@ impl<'f, R: BufRead> Records<'f, R> {
 
     /// The place (from 0) of a column that is read as `role`.
     pub(in crate::source) fn column(&mut self, column: &Column, role: &str) -> Result<usize, ReadError> {
+        match column {
+            Column::Position(_) => self.by_position = true,
+            Column::Name(_) => self.by_name = true,
+        }
+        self.has_line(role)?;
         let place = || Place { file: self.file.to_owned(), line: self.names_line, column: None };
         let asked = |expected: &str| {
             let asked = match column {
@@ -201,7 +217,8 @@ impl<'f, R: BufRead> Records<'f, R> {
                     (None, _) => {
                         let hint = hint(&names.iter().map(String::as_str), 2, self.shape.separator);
                         let expected = format!("a column named {name:?}");
-                        let remedy = format!("say in the config which column has the {role}{hint}");
+                        let or_row = if self.shape.first_line == FirstLine::Unsaid { OR_ROW } else { "" };
+                        let remedy = format!("say in the config which column has the {role}{hint}{or_row}");
                         return Err(ReadError::text(place(), &names.join(" "), expected, remedy));
                     }
                 }
@@ -214,8 +231,30 @@ impl<'f, R: BufRead> Records<'f, R> {
         Ok(found)
     }
 
+    /// Refuses a file without the line that would name its columns.
+    fn has_line(&self, role: &str) -> Result<(), ReadError> {
+        if self.names.as_ref().is_none_or(|names| !names.is_empty()) {
+            return Ok(());
+        }
+        let expected = format!("a first line with the names of its columns, {role} among them");
+        Err(ReadError::new(self.file, "the file is empty", expected, "fetch or write the file again"))
+    }
+
+    /// What is told of a first line that was taken for names of columns though none is asked for by its name and the config does not say what the line is.
+    pub(in crate::source) fn guessed(&self) -> Option<String> {
+        let is_guess = self.shape.first_line == FirstLine::Unsaid && self.by_position && !self.by_name;
+        let names = self.names.as_ref().filter(|_| is_guess)?;
+        let file = self.file.file_name().unwrap_or_default().to_string_lossy();
+        let line: String = names.join(" ").chars().take(LONGEST).collect();
+        Some(format!(
+            "line {} of {file} is {line:?} and was taken for the names of its columns, though all columns are given by position: first_line = \"row\" reads it as data, first_line = \"names\" ends this warning",
+            self.names_line
+        ))
+    }
+
     /// The place (from 0) of a column that files of this kind have, whatever a config says.
     pub(in crate::source) fn released(&self, name: &str, remedy: &str) -> Result<usize, ReadError> {
+        self.has_line(name)?;
         let names = self.names.as_deref().unwrap_or_default();
         let mut places = (0..names.len()).filter(|&place| names[place] == name);
         match (places.next(), places.next()) {

@@ -96,7 +96,7 @@ impl Places {
 
     /// Refuses a first row of names where a row is expected.
     pub(super) fn look_at_first(&self, record: &Record<'_>) -> Result<(), ReadError> {
-        if self.first_line == FirstLine::Names {
+        if self.first_line.has_names() {
             return Ok(());
         }
         let fields = self.ids.map(|column| record.field(column));

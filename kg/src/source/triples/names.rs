@@ -27,6 +27,26 @@ const REPEATED: &str = "repeated";
 const NO_TEXT: &str = "no_text";
 const IN_NO_TRIPLE: &str = "in_no_triple";
 
+/// What names are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Things {
+    /// Subjects and objects.
+    Entities,
+    /// Relations.
+    Relations,
+}
+
+/// A file of names, and of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// All ids, one a line; a triple with another id then does not fit.
+    List(Things),
+    /// A text for each id.
+    Texts(Things),
+    /// A definition for each entity.
+    Definitions,
+}
+
 /// The files of one kind of things.
 #[derive(Debug, Default)]
 pub(super) struct NameFiles {
@@ -42,6 +62,8 @@ struct Book {
     file: PathBuf,
     entries: HashMap<String, Entry>,
     tally: Tally,
+    /// What is told of its first line.
+    guessed: Option<String>,
 }
 
 #[derive(Debug)]
@@ -164,6 +186,12 @@ impl NameFiles {
         books.filter_map(|book| book.unused(self.list.as_ref()))
     }
 
+    /// What is told of first lines.
+    pub(super) fn guessed(&self) -> impl Iterator<Item = &String> {
+        let books = [&self.texts, &self.definitions].into_iter().flatten();
+        books.filter_map(|book| book.guessed.as_ref())
+    }
+
     /// What became of the files' lines.
     pub(super) fn settle(self) -> impl Iterator<Item = Tally> {
         [self.list, self.texts, self.definitions].into_iter().flatten().map(Book::settle)
@@ -180,8 +208,8 @@ impl Book {
         let mut records = Records::new(reader, &label, form.shape())?;
         let columns = Columns::new(form, &mut records)?;
         let mut unfit = Unfit::new(unfit);
-        let mut book =
-            Self { file: label.clone(), entries: HashMap::new(), tally: Tally::new(&label, reasons) };
+        let (file, entries, tally) = (label.clone(), HashMap::new(), Tally::new(&label, reasons));
+        let mut book = Self { file, entries, tally, guessed: records.guessed() };
         loop {
             let entered = match records.next_record() {
                 Ok(None) => break,

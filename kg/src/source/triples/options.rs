@@ -14,7 +14,7 @@ use super::parquet::Fields;
 use crate::source::files::Location;
 use crate::source::naming::Allowed;
 use crate::source::separated::{Column, FirstLine};
-use crate::source::{check_level, check_name, curie};
+use crate::source::{check_level, check_name, curie, unmet};
 
 /// A source of triples.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -145,6 +145,15 @@ impl Options {
             Some(curie) if listed(curie.prefix) => curie.key(),
             _ => format!("{name}:{id}"),
         }
+    }
+
+    /// What is told of `curies` that none of `ids` has.
+    pub(super) fn unmet_curies<'i>(&self, name: &str, ids: impl Iterator<Item = &'i str>) -> Option<String> {
+        let prefixes = ids.filter_map(|id| Some(curie::split(id)?.prefix.to_ascii_lowercase()));
+        let met: BTreeSet<String> = prefixes.collect();
+        let unmet = self.curies.iter().filter(|prefix| !met.contains(&prefix.to_ascii_lowercase()));
+        let setting = format!("sources.triples.{name}.curies");
+        unmet::prefixes(&setting, "no id has the prefix", unmet.map(String::as_str))
     }
 
     /// How much may not fit.

@@ -11,7 +11,7 @@ use ::parquet::file::reader::ChunkReader;
 
 use super::columns::Places;
 use super::layout::{Layout, TextLayout};
-use super::names::{Form, NameFiles};
+use super::names::{Form, NameFiles, Names, Things};
 use super::parquet::{self, Fields};
 use super::row::{Refused, Role, Row, check};
 use super::tables::{Table, together};
@@ -21,31 +21,11 @@ use crate::source::code::{is_code, words};
 use crate::source::files::Input;
 use crate::source::funnel::Funnel;
 use crate::source::naming::{Coded, Naming, Untexted};
-use crate::source::not_kept;
 use crate::source::separated::{NoRow, Record, Records};
 use crate::source::unfit::Unfit;
+use crate::source::{not_kept, unmet};
 use crate::table::builder::{DraftEntity, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, TermKind, TermOrigin};
-
-/// What names are of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Things {
-    /// Subjects and objects.
-    Entities,
-    /// Relations.
-    Relations,
-}
-
-/// A file of names, and of what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
-    /// All ids, one a line; a triple with another id then does not fit.
-    List(Things),
-    /// A text for each id.
-    Texts(Things),
-    /// A definition for each entity.
-    Definitions,
-}
 
 /// A source while its files are read: first those of names, then the tables.
 #[derive(Debug)]
@@ -65,6 +45,8 @@ pub struct Statements<'o> {
     coded: Coded,
     terms: DraftTermOrigin,
     tables: Vec<Tally>,
+    /// What is told of first lines.
+    guessed: Vec<String>,
 }
 
 /// An entity and where it has stood.
@@ -109,6 +91,7 @@ impl<'o> Statements<'o> {
             coded: Coded::default(),
             terms: builder.term_origin(terms),
             tables: Vec::new(),
+            guessed: Vec::new(),
         }
     }
 
@@ -151,6 +134,7 @@ impl<'o> Statements<'o> {
         let Input { reader, label } = file;
         let mut records = Records::new(reader, &label, layout.shape())?;
         let columns = Places::new(layout, &mut records)?;
+        self.guessed.extend(records.guessed());
         self.rows(records, &columns, self.begin(&label, part), builder)
     }
 
@@ -371,6 +355,7 @@ impl<'o> Statements<'o> {
     pub fn finish(self, label: impl AsRef<Path>) -> Stated {
         let count = |end: fn(&End) -> bool| self.ends.iter().filter(|other| end(other)).count() as u64;
         let (subjects, objects) = (count(|end| end.subject), count(|end| end.object));
+        let warnings = self.warnings();
         let without_text = [self.entity_names.taken_without_text(), self.relation_names.taken_without_text()];
         let naming = Naming {
             source: self.name.to_owned(),
@@ -392,6 +377,14 @@ impl<'o> Statements<'o> {
             relations,
         };
         let [entities_without_text, relations_without_text] = without_text;
-        Stated { funnel, tables: self.tables, entities_without_text, relations_without_text, naming }
+        let tables = self.tables;
+        Stated { funnel, tables, entities_without_text, relations_without_text, naming, warnings }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let texts = self.entity_names.guessed().chain(self.relation_names.guessed());
+        let guessed = unmet::first_lines(self.name, texts.chain(&self.guessed));
+        let ids = self.entities.keys().map(String::as_str);
+        guessed.into_iter().chain(self.options.unmet_curies(self.name, ids)).collect()
     }
 }
