@@ -15,7 +15,7 @@ use std::process::{Child, Command, Output, Stdio};
 pub const DEFAULT_CONFIG: &str = include_str!("../fixtures/default.toml");
 
 /// Settings that make the embedded world and the training on it small enough to run dozens of times.
-pub const SMALL: [&str; 10] = [
+pub const SMALL: [&str; 11] = [
     "world.scale=0.1",
     "vocabulary.train.size=500",
     "shards.size={ rows = 700 }",
@@ -23,6 +23,8 @@ pub const SMALL: [&str; 10] = [
     "retrain.epochs=1",
     "retrain.stream.batching={ items = 512 }",
     "retrain.checkpoint_every=2",
+    // Of two steps.
+    "retrain.warmup_steps=1",
     "encoder.hidden_size=16",
     "encoder.intermediate_size=32",
     "encoder.num_hidden_layers=1",

@@ -2,6 +2,7 @@
 mod citations;
 mod config;
 mod corpus;
+mod finetuning;
 mod inputs;
 mod model;
 mod newcomer;

@@ -119,11 +119,7 @@ impl Corpus {
             let key = format!("corpus.texts.{i}");
             let twice = config.texts[..i].iter().any(|other| other.name == texts.name);
             anyhow::ensure!(!twice, "{key}.name = {:?} stands twice: give each its own name", texts.name);
-            let found = texts.places(&key, places)?;
-            let alike = config.texts[..i].iter().zip(&all).filter(|(other, _)| other.format == texts.format);
-            let alike: Vec<Place> = alike.flat_map(|(_, places): (_, &Vec<Place>)| places.clone()).collect();
-            found.iter().try_for_each(|place| once(place, &alike))?;
-            all.push(found);
+            all.push(texts.places(&key, places)?);
         }
         let (table, key) = ("corpus".to_owned(), "[[corpus.texts]]".to_owned());
         Ok(Self { table, key, config: config.clone(), places: all, extent: Extent::Whole })

@@ -136,8 +136,8 @@ fn read(config: &Config, policy: &Policy) -> PyResult<Read> {
     let unmerged = |error: canon::Error| PyOSError::new_err(error.to_string());
     let canon = kg::source::merge(builder, policy, &reports).map_err(unmerged)?;
     let (mut warnings, mut read) = (Vec::new(), Vec::new());
-    for SourceReport { funnel, naming, .. } in reports {
-        warnings.extend(funnel.nothing_kept().into_iter().chain(funnel.left_out()));
+    for SourceReport { funnel, naming, warnings: told, .. } in reports {
+        warnings.extend(funnel.nothing_kept().into_iter().chain(funnel.left_out()).chain(told));
         warnings.extend(
             naming.map(|naming| naming.settle(&canon)).transpose().map_err(unread)?.unwrap_or_default(),
         );
@@ -147,7 +147,7 @@ fn read(config: &Config, policy: &Policy) -> PyResult<Read> {
     warnings.extend(config.unstated(&merged, &BTreeSet::new()));
     if merged.triples == 0 {
         let why: Vec<String> = read.iter().filter_map(kg::source::Funnel::nothing_kept).collect();
-        let why = if why.is_empty() { "merging kept none".to_owned() } else { why.join("; ") };
+        let why = if why.is_empty() { merged.nothing_left() } else { why.join("; ") };
         return Err(PyValueError::new_err(format!(
             "the graph has no triple: {why}; expected one at least: see whether these are the right files, and what the options leave out"
         )));

@@ -222,3 +222,16 @@ fn tokens_that_are_added_without_being_special_are_looked_for() {
     }));
     assert_eq!(read(&json).unwrap().encode("back COVID-19").unwrap(), [5, u32::try_from(id).unwrap()]);
 }
+
+#[test]
+fn a_folder_says_which_inputs_its_model_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, into) = (folder.path().join("tokenizer.json"), folder.path().join("model"));
+    std::fs::create_dir(&into).unwrap();
+    base::whole::write_whole(&file, bert().to_string().as_bytes()).unwrap();
+    let vocabulary = Vocabulary::load(&file, Case::Uncased).unwrap();
+    crate::token::folder::add(&into, &file, &vocabulary, Some(64)).unwrap();
+    let said: Value =
+        serde_json::from_slice(&std::fs::read(into.join("tokenizer_config.json")).unwrap()).unwrap();
+    assert_eq!(said["model_input_names"], json!(["input_ids", "token_type_ids", "attention_mask"]));
+}
