@@ -2,6 +2,7 @@
 //!
 //! [`schema`] says what they look like on disk, [`mod@write`] and [`read`] bring them there and back.
 
+mod measure;
 pub mod passages;
 pub mod read;
 pub mod schema;
@@ -11,6 +12,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
+pub use measure::Measure;
 use passages::Passages;
 use tasks::Error;
 use text::attach;
@@ -65,60 +67,18 @@ pub enum Kind {
     Span,
 }
 
-/// The metric by which settings, stopping points and masks are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Measure {
-    /// Area under the ROC curve: of class 1 of two classes; the mean over pairs of more (one-vs-one); the mean over classes that may all
-    /// hold.
-    Auroc,
-    /// The share of examples whose class is right.
-    Accuracy,
-    /// Matthews' correlation.
-    Matthews,
-    /// F1 over all decisions, without the negative class.
-    MicroF1,
-    /// Mean F1 over classes, without the negative class.
-    MacroF1,
-    /// F1 of the means over examples of precision and recall of their classes (BLUE); both are 1 where no class holds and none is
-    /// predicted.
-    ExampleF1,
-    /// Pearson's correlation.
-    Pearson,
-    /// Spearman's rank correlation.
-    Spearman,
-    /// F1 of entities with the right words and kind, by the rules of conlleval.
-    EntityF1,
-    /// The mean over questions of the F1 of an answer's words against the accepted answer nearest to it, without case, punctuation and articles (SQuAD).
-    AnswerF1,
-    /// The share of questions whose answer is an accepted one, without case, punctuation and articles (SQuAD).
-    ExactMatch,
-}
-
-impl Measure {
-    /// Whether answers of a kind can be measured so.
-    ///
-    /// # Errors
-    /// When they cannot: how they could.
-    pub fn check(self, kind: Kind) -> Result<(), Error> {
-        let fits = match kind {
-            Kind::OneClass => {
-                matches!(self, Self::Auroc | Self::Accuracy | Self::Matthews | Self::MicroF1 | Self::MacroF1)
-            }
-            Kind::AnyClasses => {
-                matches!(self, Self::Auroc | Self::MicroF1 | Self::MacroF1 | Self::ExampleF1)
-            }
-            Kind::Score => matches!(self, Self::Pearson | Self::Spearman),
-            Kind::Tags => self == Self::EntityF1,
-            Kind::Choice | Kind::MaskedWords => self == Self::Accuracy,
-            Kind::Span => matches!(self, Self::AnswerF1 | Self::ExactMatch),
-        };
-        if fits {
-            return Ok(());
+impl Kind {
+    /// What a text has, in words.
+    fn told(self) -> &'static str {
+        match self {
+            Self::OneClass => "one class",
+            Self::AnyClasses => "any number of classes",
+            Self::Score => "a number",
+            Self::Tags => "tags of words",
+            Self::Choice => "one right choice",
+            Self::MaskedWords => "masked words",
+            Self::Span => "an answer in a passage",
         }
-        Err(Error::unfit(format!(
-            "{self:?} is no measure of answers of kind {kind:?}; expected auroc, accuracy, matthews, micro_f1 or macro_f1 of one class, auroc, micro_f1, macro_f1 or example_f1 of any classes, pearson or spearman of scores, entity_f1 of tags, accuracy of choices and of masked words, answer_f1 or exact_match of spans"
-        )))
     }
 }
 
@@ -240,7 +200,8 @@ impl Examples {
                 _ => String::new(),
             };
             return Err(Error::unfit(format!(
-                "{found} classes for answers of kind {kind:?}{alone}, expected {expected}"
+                "{found} classes{alone} where a text has {}, expected {expected}",
+                kind.told()
             )));
         }
         self.measure.check(self.kind)?;
@@ -461,7 +422,7 @@ pub(crate) mod tests {
         assert!(of(Answer::Class(1)).contains("another answer than a list of classes"));
         assert!(
             refused(|all| all.classes.clear())
-                .contains("0 classes for answers of kind AnyClasses, expected at least 1")
+                .contains("0 classes where a text has any number of classes, expected at least 1")
         );
         assert!(refused(|all| all.classes[2] = "a".into()).starts_with("class \"a\" is there twice"));
     }
@@ -525,11 +486,7 @@ pub(crate) mod tests {
         assert!(other.check().unwrap_err().to_string().contains("class 0 is \"x\", expected \"O\""));
         let measure = Examples { measure: Measure::Accuracy, ..tagged() };
         assert!(
-            measure
-                .check()
-                .unwrap_err()
-                .to_string()
-                .starts_with("Accuracy is no measure of answers of kind Tags")
+            measure.check().unwrap_err().to_string().starts_with("accuracy is no measure of tags of words")
         );
         let nothing = Examples { negative_class: Some(7), ..tagged() };
         assert!(nothing.check().unwrap_err().to_string().contains("class 7 is to mean nothing"));

@@ -41,7 +41,7 @@ fn classes_that_train_lacks_and_texts_that_it_shares_are_told() {
     put(folder.path(), "test.tsv", &rows(&["cough|lung", "rash|skin"]));
     let words = [
         "test has a class that train never shows, such as \"skin\"",
-        "1 examples of test have texts that train has, too",
+        "1 of 2 examples of test have texts that train has, too",
     ];
     says(&benchmark(folder.path(), CLASS), 0, &words);
     put(folder.path(), "test.tsv", &rows(&["a dry cough|lung", "a murmur|heart"]));

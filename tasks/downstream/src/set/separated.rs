@@ -180,7 +180,15 @@ impl PublishedSet for Config {
         let mut rows = Rows { lines, file, between: self.between, number: 0, blank: 0 };
         let header = match &self.columns {
             Some(columns) => columns.clone(),
-            None => rows.next()?.map(|(_, names)| names).unwrap_or_default(),
+            None => match rows.next()? {
+                Some((_, names)) => names,
+                None => {
+                    let row = Row { file, line: 1 };
+                    return Err(
+                        row.wrong("an empty file", "a line with the names of columns, and rows behind it")
+                    );
+                }
+            },
         };
         let wanted = self.fields.all();
         let columns = columns(&header, &wanted, Row { file, line: 1 })?;
