@@ -23,5 +23,6 @@ mod refused;
 pub mod source;
 pub mod split;
 pub mod table;
+mod unmet;
 
 pub use refused::Refused;

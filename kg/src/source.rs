@@ -33,7 +33,6 @@ mod testing;
 pub mod triples;
 pub mod umls;
 mod unfit;
-mod unmet;
 mod warnings;
 mod xml;
 mod xref;

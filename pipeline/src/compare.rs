@@ -240,7 +240,10 @@ impl Comparison {
             for of in &folder.scored {
                 let first = folders[..place].iter().find(|other| other.scored(of).is_some());
                 if let Some(why) = first.and_then(|first| folder.unlike(of, first)) {
-                    left_out.push(why);
+                    // Of a grafting it is the same for each metric.
+                    if !left_out.contains(&why) {
+                        left_out.push(why);
+                    }
                     continue;
                 }
                 let same = |row: &&mut Vec<Option<Cell>>| {
@@ -257,7 +260,9 @@ impl Comparison {
                 row[place] = Some(Cell { of: of.clone(), more });
             }
         }
-        let has_none = |folder: &&Folder| folder.scored.is_empty() && folder.unread.is_empty();
+        let has_none = |folder: &&Folder| {
+            [SCORES, grafting::STAGE].iter().all(|stage| folder.ledger.last(stage).is_none())
+        };
         let none = folders.iter().filter(|folder| !rows.is_empty() && has_none(folder));
         left_out.extend(none.map(|folder| {
             format!("scores of {}: neither stage scores nor results was ever made there", folder.name)

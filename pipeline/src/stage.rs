@@ -162,7 +162,6 @@ fn trained(
         encoder.with_context(|| format!("[{table}] begins with the encoder of [encoder]: add that table"))?;
     let mut bases = Bases::of_encoder(encoder::Base::new(encoder, places)?);
     words.0.agrees(&bases.encoder, words.1)?;
-    bases.encoder.early()?;
     stages.extend(lama::stages::asking(config, &bases.encoder, &words, places)?);
     if let Some(fresh) = encoder.fresh() {
         let (vocabulary, case) = words.clone();

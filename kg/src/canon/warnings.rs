@@ -1,10 +1,11 @@
 //! What is told of a merged graph, though nothing failed: preferred namespaces that no key has, relations whose names read the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::crosswalk::namespace;
 use super::merge::Canon;
 use super::policy::Policy;
+use crate::unmet::prefixes;
 
 /// Groups of relations that a message names.
 const GROUPS: usize = 3;
@@ -17,8 +18,11 @@ impl Canon {
         let is_chosen = *namespaces != Policy::standard().namespaces;
         let unmet = is_chosen.then(|| unmet(namespaces, |name| self.has_namespace(name)));
         let stated = self.report.relations.iter().filter(|one| one.triples > 0);
-        let alike = alike(stated.map(|one| one.relation.as_str()));
-        unmet.into_iter().flatten().chain(alike).collect()
+        let alike = alike(stated.clone().map(|one| one.relation.as_str()));
+        let conflicts = &self.report.conflicting_inverses;
+        let is_stated = |relation: &String| stated.clone().any(|one| one.relation == *relation);
+        let contradicted = contradicted(conflicts.iter().filter(|(relation, _)| is_stated(relation)));
+        unmet.into_iter().flatten().chain(alike).chain(contradicted).collect()
     }
 
     fn has_namespace(&self, name: &str) -> bool {
@@ -28,17 +32,15 @@ impl Canon {
 
 /// What is told of preferred namespaces that no key has or that are listed twice.
 fn unmet(names: &[String], has: impl Fn(&str) -> bool) -> Vec<String> {
-    let (mut met, mut told) = (BTreeSet::new(), Vec::new());
-    for name in names {
-        if !met.insert(name) {
-            told.push(format!(
-                "canon.namespaces: {name:?} is listed twice, and the first counts: leave one out"
-            ));
-        } else if !has(name) {
-            told.push(format!("canon.namespaces: no key has the namespace {name:?}: fix it or leave it out"));
-        }
-    }
-    told
+    let of = |twice: bool| {
+        let all = names.iter().enumerate();
+        let some = all.filter(|(at, name)| names[..*at].contains(name) == twice && (twice || !has(name)));
+        some.map(|(_, name)| name.as_str()).collect::<Vec<_>>()
+    };
+    let kinds =
+        [("no key has the namespace", of(false)), ("listed twice, of which the first counts, is", of(true))];
+    let told = kinds.map(|(what, names)| prefixes("canon.namespaces", what, names.into_iter()));
+    told.into_iter().flatten().collect()
 }
 
 /// What is told of relations whose names differ in capitals and in what stands between words only.
@@ -61,6 +63,20 @@ fn alike<'k>(keys: impl Iterator<Item = &'k str>) -> Option<String> {
         format!(
             "canon: {all} relations read the same as another and are kept apart from it ({}{more}): no setting joins them; where they mean the same, write them in one way in the files",
             named.join("; ")
+        )
+    })
+}
+
+/// What is told of relations in use that have several declared inverses.
+fn contradicted<'c>(conflicts: impl Iterator<Item = &'c (String, Vec<String>)>) -> Option<String> {
+    let all: Vec<String> =
+        conflicts.map(|(relation, inverses)| format!("{relation}: {}", inverses.join(", "))).collect();
+    let more = if all.len() > GROUPS { "; ..." } else { "" };
+    (!all.is_empty()).then(|| {
+        format!(
+            "canon: several inverses are declared of {}, so none of them is followed, and triples of each stay as they are stated ({}{more}); declare one of them alone",
+            if all.len() == 1 { "a relation".to_owned() } else { format!("{} relations", all.len()) },
+            all[..all.len().min(GROUPS)].join("; ")
         )
     })
 }
@@ -89,7 +105,7 @@ mod tests {
             unmet(&names, |name| name == "mesh"),
             [
                 "canon.namespaces: no key has the namespace \"nope\": fix it or leave it out",
-                "canon.namespaces: \"mesh\" is listed twice, and the first counts: leave one out"
+                "canon.namespaces: listed twice, of which the first counts, is \"mesh\": fix it or leave it out"
             ]
         );
     }

@@ -31,8 +31,9 @@ use super::named::{Used, rows};
 use super::ontology::{Link, Listed, NO_NODE, Ontology, Term};
 use super::separated::{FirstLine, NoRow, Quotes, Record, Records, Shape};
 use super::unfit::{UNFIT, Unfit};
-use super::{Inactive, Source, SourceReport, check_level, check_name, unmet};
+use super::{Inactive, Source, SourceReport, check_level, check_name};
 use crate::table::{Builder, SemanticType};
+use crate::unmet;
 
 impl Source for Options {
     fn check(&self, name: &str) -> Result<(), InvalidSetting> {

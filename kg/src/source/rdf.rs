@@ -29,6 +29,7 @@ use super::files::{Files, Reopened, Slot, together};
 use super::ontology::{Link, Listed, Ontology, Scope, Synonym, Term, Wording};
 use super::{Source, SourceReport};
 use crate::table::{Builder, SemanticType};
+use crate::unmet;
 
 const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 const OWL: &str = "http://www.w3.org/2002/07/owl#";
@@ -150,7 +151,7 @@ pub fn read(
         each(file, |statement| reading.state(statement, &mut ontology))?;
     }
     let mut report = ontology.finish(totals.lines, totals.bytes)?;
-    report.warnings = reading.told(name);
+    report.warnings = reading.told(name).into_iter().collect();
     Ok(report)
 }
 
@@ -197,13 +198,9 @@ impl<'o> Reading<'o> {
     }
 
     /// What is told of prefixes that no IRI has.
-    fn told(&self, name: &str) -> Vec<String> {
-        let told = |(prefix, start): (&&str, &&str)| {
-            format!(
-                "sources.rdf.{name}.prefixes.{prefix}: no IRI of the files begins with {start:?}: fix it or leave it out"
-            )
-        };
-        self.unmet.iter().map(told).collect()
+    fn told(&self, name: &str) -> Option<String> {
+        let setting = format!("sources.rdf.{name}.prefixes");
+        unmet::prefixes(&setting, "no IRI of the files begins with the prefix", self.unmet.keys().copied())
     }
 
     fn role(&self, predicate: &str) -> Role {

@@ -227,7 +227,7 @@ fn check(files: &Files<'_>, options: &Options) -> Result<(), ReadError> {
     }
     let left_out = "leave the option out";
     let (levels, types) = ("max_srl is set", "semantic_types is set");
-    let definitions = "definitions are kept where the config does not say otherwise";
+    let definitions = "definitions are kept, as they are by default";
     let needs = [
         (options.max_srl.is_some(), &files.sab, levels, "MRSAB.RRF", left_out),
         (options.semantic_types.is_some(), &files.sty, types, "MRSTY.RRF", left_out),

@@ -38,7 +38,7 @@ use crate::bundle::card::{self, Card, Kind, Said};
 use crate::bundle::task_file::{self, Asked, TaskFile};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
-use crate::engine::stage::{Input, Resume, Stage};
+use crate::engine::stage::{Artifacts, Input, Resume, Stage};
 pub(crate) use config::Config;
 use learnt::Trained;
 
@@ -297,6 +297,7 @@ impl Stage for Aligning {
         self.from.compute.describe(to);
         self.from.base.describe(to);
         self.from.vocabulary.0.describe_with(self.from.vocabulary.1, to);
+        self.from.vocabulary.0.describe_written(to);
         self.mask.iter().for_each(|mask| mask.describe(to));
         if self.config.answers.is_some() {
             describe::config(to, "shards.layout", &self.from.layout);
@@ -313,6 +314,10 @@ impl Stage for Aligning {
         let split = is_of_triples.then(|| Input::artifact("split"));
         let mask = self.mask.iter().map(heads::Source::input);
         super::location::once(own.into_iter().chain(split).chain(mask).chain(self.from.vocabulary.0.inputs()))
+    }
+
+    fn foresee(&self, _: &Artifacts<'_>) -> anyhow::Result<()> {
+        self.from.base.early()
     }
 
     fn begins_with(&self) -> Option<String> {

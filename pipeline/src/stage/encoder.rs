@@ -306,6 +306,7 @@ impl Stage for Drawing {
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "encoder", &self.fresh);
         self.vocabulary.describe_with(self.case, to);
+        self.vocabulary.describe_written(to);
     }
 
     fn inputs(&self) -> Vec<Input> {

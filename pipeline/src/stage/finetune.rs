@@ -38,7 +38,7 @@ use crate::bundle::task_file::{self, TaskFile};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::licence::Licence;
-use crate::engine::stage::{Input, Resume, Stage};
+use crate::engine::stage::{Artifacts, Input, Resume, Stage};
 use crate::stage::training::steps::ended;
 use benchmark::{Benchmark, Score};
 use config::Settings;
@@ -209,6 +209,10 @@ impl Stage for Finetune {
 
     fn begins_with(&self) -> Option<String> {
         Some(self.base.name())
+    }
+
+    fn foresee(&self, _: &Artifacts<'_>) -> anyhow::Result<()> {
+        self.base.early()
     }
 
     fn resume(&self) -> Resume {

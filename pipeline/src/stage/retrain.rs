@@ -147,7 +147,7 @@ impl Retrain {
     /// Warns of a training that ends before its learning rate has risen: it changes next to nothing.
     fn warn_of_warmup(&self, context: &Context, planned: u64) {
         let Config { learning_rate, warmup_steps, .. } = self.config;
-        if warmup_steps >= planned {
+        if warmup_steps > planned {
             context.warn(format!(
                 "{}.warmup_steps is {warmup_steps}, and the training has {planned} steps: its learning rate never comes to {learning_rate:e} (it ends at {:.1e}), and little is learnt; \
                  take at most half of all steps ({}), or more epochs",
@@ -313,6 +313,7 @@ impl Stage for Retrain {
     }
 
     fn foresee(&self, artifacts: &Artifacts<'_>) -> anyhow::Result<()> {
+        self.from.base.early()?;
         let tasks = self.config.tasks(&self.from.shards.config.tasks);
         let Some(shards) = artifacts.of("shards") else {
             // Whatever else the shards will be, they have no other triples to learn from.

@@ -151,6 +151,7 @@ impl Stage for Shards {
         describe::config(to, "vocabulary.case", &self.case);
         self.texts.values().for_each(|origin| origin.describe(to));
         self.vocabulary.describe(to);
+        self.vocabulary.describe_written(to);
     }
 
     fn licence(&self, _: &Path) -> anyhow::Result<Licence> {

@@ -181,13 +181,6 @@ impl Stage for Triples {
         for warning in self.sources.unstated(&merged, &self.config.declared) {
             context.warn(warning);
         }
-        for (relation, inverses) in &merged.conflicting_inverses {
-            context.warn(format!(
-                "relation {relation} has several declared inverses ({}), so none of them is followed: \
-                 triples of each stay as they are stated; declare one of them alone",
-                inverses.join(", ")
-            ));
-        }
         drop(canon);
         let report = Report { read, merged };
         let json = serde_json::to_vec_pretty(&report)?;

@@ -55,6 +55,27 @@ fn classes_that_train_lacks_and_texts_that_it_shares_are_told() {
 }
 
 #[test]
+fn what_another_benchmark_trains_on_is_shown_by_that_one() {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "test.tsv", &rows(&["a dry cough|lung", "a murmur|heart"]));
+    let fields =
+        "format.separated = { between = \"tabs\", fields = { text = \"text\", answer.class = \"kind\" } }";
+    let other = format!(
+        "[[benchmarks]]\nname = \"y\"\ntrained_on = \"x\"\nset = {{ {fields}, test = [\"test.tsv\"] }}\n"
+    );
+    put(
+        folder.path(),
+        "c.toml",
+        &format!("version = 5\n[[benchmarks]]\nname = \"x\"\nset = {{ {CLASS} }}\n{other}"),
+    );
+    let ran =
+        Engraft::own(&["run", "benchmark-y"], &folder.path().join("c.toml"), &folder.path().join("out"))
+            .output();
+    says(&ran, 0, &[]);
+    assert!(!ran.text().contains("warning"), "{}", ran.text());
+}
+
+#[test]
 fn areas_of_one_class_are_refused_before_the_training() {
     let folder = tempfile::tempdir().unwrap();
     put(
@@ -90,7 +111,7 @@ fn places_of_classes_are_no_names() {
 }
 
 #[test]
-fn checkpoints_that_cannot_be_read_are_refused_by_the_plan() {
+fn the_plan_says_which_checkpoints_cannot_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     put(
@@ -103,13 +124,22 @@ fn checkpoints_that_cannot_be_read_are_refused_by_the_plan() {
     std::fs::create_dir(folder.join("bert-base-uncased")).unwrap();
     put(folder, "bert-base-uncased/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
     let config = |kind: &str| {
-        let sizes = "\"vocab_size\": 6, \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"intermediate_size\": 8, \"max_position_embeddings\": 16, \"type_vocab_size\": 2, \"hidden_act\": \"gelu\", \"hidden_dropout_prob\": 0.1, \"attention_probs_dropout_prob\": 0.1, \"initializer_range\": 0.02, \"layer_norm_eps\": 1e-12";
+        let sizes = "\"vocab_size\": 6, \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"intermediate_size\": 8, \"max_position_embeddings\": 512, \"type_vocab_size\": 2, \"hidden_act\": \"gelu\", \"hidden_dropout_prob\": 0.1, \"attention_probs_dropout_prob\": 0.1, \"initializer_range\": 0.02, \"layer_norm_eps\": 1e-12";
         put(folder, "bert-base-uncased/config.json", &format!("{{\"model_type\": \"{kind}\", {sizes}}}"));
     };
     config("distilbert");
-    says(&plan(), 2, &["encoder.path", "model_type is \"distilbert\", expected \"bert\" or \"roberta\""]);
+    says(
+        &plan(),
+        1,
+        &[
+            "finetune-base-x-1",
+            "cannot run",
+            "encoder.path",
+            "model_type is \"distilbert\", expected \"bert\" or \"roberta\"",
+        ],
+    );
     config("bert");
-    says(&plan(), 2, &["encoder.path", "model.safetensors"]);
+    says(&plan(), 1, &["cannot run", "encoder.path", "model.safetensors"]);
 }
 
 #[test]

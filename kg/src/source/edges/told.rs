@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Things;
 use crate::source::curie::{self, Curie};
-use crate::source::unmet;
+use crate::unmet;
 
 /// Prefixes that a message names.
 const PREFIXES: usize = 4;

@@ -142,7 +142,7 @@ fn prefixes_that_no_iri_begins_with_are_told() {
     assert_eq!(
         told(serde_json::json!({"x": "http://example.org/", "y": "http://example.com/"})),
         [
-            "sources.rdf.rdf.prefixes.y: no IRI of the files begins with \"http://example.com/\": fix it or leave it out"
+            "sources.rdf.rdf.prefixes: no IRI of the files begins with the prefix \"y\": fix it or leave it out"
         ]
     );
     assert!(told(serde_json::json!({"x": "http://example.org/"})).is_empty());

@@ -14,7 +14,8 @@ use super::parquet::Fields;
 use crate::source::files::Location;
 use crate::source::naming::Allowed;
 use crate::source::separated::{Column, FirstLine};
-use crate::source::{check_level, check_name, curie, unmet};
+use crate::source::{check_level, check_name, curie};
+use crate::unmet;
 
 /// A source of triples.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -149,6 +150,9 @@ impl Options {
 
     /// What is told of `curies` that none of `ids` has.
     pub(super) fn unmet_curies<'i>(&self, name: &str, ids: impl Iterator<Item = &'i str>) -> Option<String> {
+        if self.curies.is_empty() {
+            return None;
+        }
         let prefixes = ids.filter_map(|id| Some(curie::split(id)?.prefix.to_ascii_lowercase()));
         let met: BTreeSet<String> = prefixes.collect();
         let unmet = self.curies.iter().filter(|prefix| !met.contains(&prefix.to_ascii_lowercase()));

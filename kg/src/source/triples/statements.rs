@@ -21,11 +21,12 @@ use crate::source::code::{is_code, words};
 use crate::source::files::Input;
 use crate::source::funnel::Funnel;
 use crate::source::naming::{Coded, Naming, Untexted};
+use crate::source::not_kept;
 use crate::source::separated::{NoRow, Record, Records};
 use crate::source::unfit::Unfit;
-use crate::source::{not_kept, unmet};
 use crate::table::builder::{DraftEntity, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, TermKind, TermOrigin};
+use crate::unmet;
 
 /// A source while its files are read: first those of names, then the tables.
 #[derive(Debug)]

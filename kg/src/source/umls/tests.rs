@@ -316,7 +316,7 @@ fn options_that_cannot_be_followed_are_refused() {
         (Options { semantic_types: named(&["T1"]), ..options() }, "which needs MRSTY.RRF"),
         (
             Options { definitions: Keep::Keep, ..options() },
-            "sources.umls: definitions are kept where the config does not say otherwise, which needs MRDEF.RRF, and that is not there; bring the file, or say definitions = \"drop\"",
+            "sources.umls: definitions are kept, as they are by default, which needs MRDEF.RRF, and that is not there; bring the file, or say definitions = \"drop\"",
         ),
         (Options { relations: named(&["mai_treat"]), ..options() }, "MRREL has \"may_treat\""),
         (Options { rels: named(&["CHILD"]), ..options() }, "rels names \"CHILD\", which never occurs"),

@@ -74,6 +74,7 @@ impl Tried {
         self.compute.describe(to);
         self.attending.describe(to);
         self.vocabulary.describe_with(self.case, to);
+        self.vocabulary.describe_written(to);
     }
 
     /// As [`encoder::fits`], of an encoder's folder.

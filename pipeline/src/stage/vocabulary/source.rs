@@ -98,7 +98,15 @@ impl Source {
         if place.ends_in(".json") {
             // Before there was this line, texts could make special tokens.
             to.field("vocabulary.special_tokens_in_texts", "plain text".into());
-            // And `transformers` was not told of token types.
+        }
+    }
+
+    /// Describes how it is written where a stage puts it into a folder of its own.
+    pub(crate) fn describe_written(&self, to: &mut dyn Describe) {
+        if let Source::File { place, .. } = self
+            && place.ends_in(".json")
+        {
+            // Before there was this line, `transformers` was not told of token types.
             to.field("vocabulary.input_names", "stated".into());
         }
     }

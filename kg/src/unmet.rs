@@ -4,7 +4,7 @@
 const NAMED: usize = 4;
 
 /// What is told of the prefixes or namespaces that `setting` names and the files lack, `lacking` being how they do; nothing if there are none.
-pub(super) fn prefixes<'n>(
+pub(crate) fn prefixes<'n>(
     setting: &str,
     lacking: &str,
     unmet: impl Iterator<Item = &'n str>,
@@ -17,7 +17,7 @@ pub(super) fn prefixes<'n>(
 }
 
 /// What is told of the first lines of the files of `source` that were taken for names of columns: of the first, and how many more there are.
-pub(super) fn first_lines<'t>(source: &str, told: impl Iterator<Item = &'t String>) -> Option<String> {
+pub(crate) fn first_lines<'t>(source: &str, told: impl Iterator<Item = &'t String>) -> Option<String> {
     let told: Vec<&String> = told.collect();
     let more = match told.len() {
         0 | 1 => String::new(),
