@@ -12,3 +12,20 @@ mod sources;
 mod state;
 mod token;
 mod visible;
+
+use std::path::Path;
+
+use base::whole::write_whole;
+use engraft_tests::Ran;
+
+/// Writes a file of text into a folder.
+fn put(folder: &Path, name: &str, text: &str) {
+    write_whole(&folder.join(name), text.as_bytes()).unwrap();
+}
+
+/// Holds a run to its exit status and to what it must say.
+fn says(ran: &Ran, code: i32, words: &[&str]) {
+    let text = ran.text();
+    assert_eq!(ran.code(), Some(code), "{text}");
+    assert!(words.iter().all(|word| text.contains(word)), "{words:?} in: {text}");
+}

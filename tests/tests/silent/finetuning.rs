@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use base::whole::write_whole;
 use engraft_tests::{Engraft, Ran};
 
-fn put(folder: &Path, name: &str, text: &str) {
-    write_whole(&folder.join(name), text.as_bytes()).unwrap();
-}
+use super::{put, says};
 
 /// Lines of a text and its class, which stands behind each of `texts`.
 fn rows(texts: &[&str]) -> String {
@@ -23,12 +20,6 @@ fn benchmark(folder: &Path, set: &str) -> Ran {
 }
 
 const CLASS: &str = "format.separated = { between = \"tabs\", fields = { text = \"text\", answer.class = \"kind\" } }, train = [\"train.tsv\"], dev = [\"dev.tsv\"], test = [\"test.tsv\"]";
-
-fn says(ran: &Ran, code: i32, words: &[&str]) {
-    let text = ran.text();
-    assert_eq!(ran.code(), Some(code), "{text}");
-    assert!(words.iter().all(|word| text.contains(word)), "{words:?} in: {text}");
-}
 
 #[test]
 fn classes_that_train_lacks_and_texts_that_it_shares_are_told() {

@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use base::whole::write_whole;
 use engraft_tests::{Engraft, Ran};
 
-fn put(folder: &Path, name: &str, text: &str) {
-    write_whole(&folder.join(name), text.as_bytes()).unwrap();
-}
+use super::{put, says};
 
 /// The texts of the file `t.txt`, counted.
 fn corpus(folder: &Path, paths: &str) {
@@ -32,12 +29,6 @@ fn graph(folder: &Path, files: &[(&str, &str)], more: &str) {
 
 fn ran(folder: &Path, out: &Path, verb: &[&str]) -> Ran {
     Engraft::own(verb, &folder.join("c.toml"), out).output()
-}
-
-fn says(ran: &Ran, code: i32, words: &[&str]) {
-    let text = ran.text();
-    assert_eq!(ran.code(), Some(code), "{text}");
-    assert!(words.iter().all(|word| text.contains(word)), "{words:?} in: {text}");
 }
 
 #[test]

@@ -2,13 +2,10 @@
 
 use std::path::Path;
 
-use base::whole::write_whole;
 use engraft_tests::{Engraft, json};
 use serde_json::Value;
 
-fn put(folder: &Path, name: &str, text: &str) {
-    write_whole(&folder.join(name), text.as_bytes()).unwrap();
-}
+use super::put;
 
 const ENCODER: &str = "[vocabulary.train]\nsize = 120\nmin_frequency = 1\n\
     [encoder]\nfrom = \"fresh\"\nhidden_size = 16\nintermediate_size = 32\nnum_hidden_layers = 2\nnum_attention_heads = 2\n";
