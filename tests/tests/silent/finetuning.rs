@@ -12,8 +12,9 @@ fn rows(texts: &[&str]) -> String {
     std::iter::once("text\tkind\n".to_owned()).chain(rows).collect()
 }
 
-/// What stage `benchmark-x` says of a set of those files.
+/// What stage `benchmark-x` says of a set; `train.tsv` and `dev.tsv` of two classes are there.
 fn benchmark(folder: &Path, set: &str) -> Ran {
+    put(folder, "train.tsv", &rows(&["cough|lung", "wheeze|lung", "palpitations|heart", "murmur|heart"]));
     put(folder, "dev.tsv", &rows(&["a cough at night|lung", "a heart that races|heart"]));
     put(folder, "c.toml", &format!("version = 5\n[[benchmarks]]\nname = \"x\"\nset = {{ {set} }}\n"));
     Engraft::own(&["run", "benchmark-x"], &folder.join("c.toml"), &folder.join("out")).output()
@@ -24,11 +25,6 @@ const CLASS: &str = "format.separated = { between = \"tabs\", fields = { text = 
 #[test]
 fn classes_that_train_lacks_and_texts_that_it_shares_are_told() {
     let folder = tempfile::tempdir().unwrap();
-    put(
-        folder.path(),
-        "train.tsv",
-        &rows(&["cough|lung", "wheeze|lung", "palpitations|heart", "murmur|heart"]),
-    );
     put(folder.path(), "test.tsv", &rows(&["cough|lung", "rash|skin"]));
     let words = [
         "test has a class that train never shows, such as \"skin\"",
@@ -69,11 +65,6 @@ fn what_another_benchmark_trains_on_is_shown_by_that_one() {
 #[test]
 fn areas_of_one_class_are_refused_before_the_training() {
     let folder = tempfile::tempdir().unwrap();
-    put(
-        folder.path(),
-        "train.tsv",
-        &rows(&["cough|lung", "wheeze|lung", "palpitations|heart", "murmur|heart"]),
-    );
     put(folder.path(), "test.tsv", &rows(&["a dry cough|lung", "a wheeze|lung"]));
     let ran = benchmark(folder.path(), &format!("{CLASS}, measure = \"auroc\""));
     says(&ran, 1, &["all 2 examples of test are of one class", "another measure"]);
