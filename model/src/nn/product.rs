@@ -34,6 +34,8 @@ const VECTORS: usize = 2;
 /// Terms of a sum that one visit of a tile adds, at most. A panel of so many is read from the second-level cache; with fewer the result would be read and
 /// written more often, which costs more.
 const DEPTH: usize = 768;
+/// Panels that are filled together: of each row one longer stretch is read, not a line of the cache here and the next when all other rows have been read.
+const SIDE_BY_SIDE: usize = 4;
 /// Rows of a result that one thread should work on at a time, a multiple of the rows of any tile.
 pub(crate) const BLOCK: usize = 48;
 /// The same where threads have more to do: packed columns then are read from longer stretches, and a panel is read for more rows.
@@ -107,8 +109,11 @@ impl Packed {
         let mut packed = Packed::empty(buffers);
         packed.resize(size);
         let (k, n, width) = (packed.k, packed.n, packed.width);
-        let panels = packed.values.par_chunks_mut((k * width).max(1)).enumerate();
-        panels.for_each(|(i, panel)| fill_from_rows(panel, width, i * width..n.min((i + 1) * width), &row));
+        let some = SIDE_BY_SIDE * width;
+        let panels = packed.values.par_chunks_mut((k * some).max(1)).enumerate();
+        panels.for_each(|(i, panels)| {
+            fill_from_rows(panels, [k, width], i * some..n.min((i + 1) * some), &row);
+        });
         packed
     }
 
@@ -131,9 +136,7 @@ impl Packed {
     /// As [`Packed::of_rows`], into the memory at hand and on this thread.
     pub(crate) fn refill_rows<'a>(&mut self, size: [usize; 2], row: impl Fn(usize) -> &'a [f32]) {
         self.resize(size);
-        for (i, panel) in self.values.chunks_exact_mut((self.k * self.width).max(1)).enumerate() {
-            fill_from_rows(panel, self.width, i * self.width..self.n.min((i + 1) * self.width), &row);
-        }
+        fill_from_rows(&mut self.values, [self.k, self.width], 0..self.n, &row);
     }
 
     /// As [`Packed::of_columns`], into the memory at hand and on this thread.
@@ -150,21 +153,48 @@ impl Packed {
     }
 }
 
-/// Fills one panel of so many columns; `columns` are those of the factor that it holds.
+/// Fills panels side by side, each of `k` rows of so many columns; `columns` are those of the factor that they hold.
 fn fill_from_rows<'a>(
-    panel: &mut [f32],
-    width: usize,
+    panels: &mut [f32],
+    [k, width]: [usize; 2],
     columns: Range<usize>,
     row: &impl Fn(usize) -> &'a [f32],
 ) {
-    for (r, out) in panel.chunks_exact_mut(width).enumerate() {
-        let (held, rest) = out.split_at_mut(columns.len());
-        held.copy_from_slice(&row(r)[columns.clone()]);
-        rest.fill(0.0);
+    // As many as AVX2's and AVX-512's panels have, a copy without a call.
+    match width {
+        16 => rows_into_panels(panels, [k, width], columns, row, copy::<16>),
+        32 => rows_into_panels(panels, [k, width], columns, row, copy::<32>),
+        _ => rows_into_panels(panels, [k, width], columns, row, <[f32]>::copy_from_slice),
     }
 }
 
-/// The same, a few rows at a time so that they stay in the cache while all columns go in.
+#[inline(always)]
+fn copy<const N: usize>(to: &mut [f32], from: &[f32]) {
+    match (to.as_mut_array::<N>(), from.as_array::<N>()) {
+        (Some(to), Some(from)) => *to = *from,
+        _ => to.copy_from_slice(from),
+    }
+}
+
+#[inline(always)]
+fn rows_into_panels<'a>(
+    panels: &mut [f32],
+    [k, width]: [usize; 2],
+    columns: Range<usize>,
+    row: &impl Fn(usize) -> &'a [f32],
+    copy: impl Fn(&mut [f32], &[f32]),
+) {
+    for r in 0..k {
+        let held = row(r)[columns.clone()].chunks(width);
+        for (panel, held) in panels.chunks_exact_mut(k * width).zip(held) {
+            let (out, rest) = panel[r * width..][..width].split_at_mut(held.len());
+            copy(out, held);
+            rest.fill(0.0);
+        }
+    }
+}
+
+/// Fills one panel, a few rows at a time so that they stay in the cache while all columns go in.
 fn fill_from_columns<'a>(
     panel: &mut [f32],
     width: usize,
