@@ -203,6 +203,12 @@ impl Wanted {
 /// The CUDA devices that are in use, by their numbers.
 static IN_USE: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
 
+/// Whether this build can compute on CUDA devices.
+#[must_use]
+pub fn has_cuda() -> bool {
+    cuda_is_available()
+}
+
 /// A CUDA device with one stream, on which everything waits for what came before, whichever thread asked for it. Without one that is made
 /// for it, each thread has a stream of its own, and nothing orders these.
 fn cuda(number: usize) -> candle_core::Result<Device> {

@@ -45,6 +45,8 @@ pub struct Predictor {
     outputs: Outputs,
     attention: Arc<dyn Attention>,
     params: Params,
+    /// What its checkpoint lacked of the encoder, which has numbers drawn at random.
+    lacking: Vec<String>,
     /// Factors of the heads' contexts, `[l, h]`.
     gates: Option<(Mask, Tensor)>,
     device: Device,
@@ -112,6 +114,7 @@ impl Predictor {
             outputs,
             attention,
             params,
+            lacking: vec![],
             gates: None,
             device,
         })
@@ -235,17 +238,32 @@ impl Predictor {
         finite(self.forward(&tokens)?.to_vec2()?)
     }
 
-    /// One vector for each row, pooled from the last hidden states.
+    /// Whether vectors can be pooled so.
     ///
     /// # Errors
-    /// When a row does not fit the encoder, or the model has learned no such pooling.
-    pub fn pooled(&self, rows: &Rows, pooling: Pooling) -> Result<Vec<Vec<f32>>, Error> {
+    /// When nothing has taught the model such a pooling.
+    pub fn can_pool(&self, pooling: Pooling) -> Result<(), Error> {
         if pooling == Pooling::LearnedAttn && self.outline().pooling != pooling {
             return Err(Error::Misfit(format!(
                 "the model pools by {found} and has learned no weights for learned_attn; ask for another pooling, or fine-tune with that one",
                 found = self.outline().pooling.name()
             )));
         }
+        if pooling == Pooling::LearnedPooler && !self.lacking.is_empty() {
+            return Err(Error::Misfit(format!(
+                "the checkpoint has no pooler (it lacks {lacking}): pool by cls, mean or max",
+                lacking = self.lacking.join(", ")
+            )));
+        }
+        Ok(())
+    }
+
+    /// One vector for each row, pooled from the last hidden states.
+    ///
+    /// # Errors
+    /// When a row does not fit the encoder, or as [`Predictor::can_pool`].
+    pub fn pooled(&self, rows: &Rows, pooling: Pooling) -> Result<Vec<Vec<f32>>, Error> {
+        self.can_pool(pooling)?;
         if rows.is_empty() {
             return Ok(vec![]);
         }

@@ -7,7 +7,7 @@ pub(crate) mod export;
 pub(crate) mod fill;
 pub(crate) mod known;
 pub(crate) mod lines;
-mod opened;
+pub(crate) mod opened;
 pub(crate) mod spans;
 mod tags;
 pub(crate) mod task_file;

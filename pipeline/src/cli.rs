@@ -42,6 +42,7 @@ use base::cancel::CancelToken;
 use serde_json::json;
 
 use crate::bundle::known::Around;
+use crate::bundle::opened::Bundle;
 use crate::bundle::vectors::How;
 use crate::engine::failure;
 use crate::engine::fault::Faults;
@@ -206,19 +207,24 @@ fn ask(command: &Command, cancel: &CancelToken, format: Format) -> Option<anyhow
     match &command.subcommand {
         #[cfg(feature = "query")]
         Subcommand::Query(asked) => Some(query::query(command.common.out(), asked, format)),
-        Subcommand::Predict { model, input, lines, task, top, mask } => {
+        Subcommand::Predict { model, input, lines, task, top, mask, device } => {
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
-            Some(predict::predict(model, mask.as_deref(), task.as_deref(), *top, &asked, around))
+            Some(predict::device(*device).and_then(|device| {
+                let bundle = Bundle { folder: model, mask: mask.as_deref(), device: &device };
+                predict::predict(bundle, task.as_deref(), *top, &asked, around)
+            }))
         }
         Subcommand::Export(asked) => Some(export::export(asked, format)),
         Subcommand::Tag(asked @ args::Tagged { triples: Some(triples), .. }) => {
             Some(tag::tag(asked, triples, &command.common, cancel))
         }
         Subcommand::Attention(asked) => Some(attention::attention(asked, around, format)),
-        Subcommand::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
+        Subcommand::Encode { model, input, lines, pooling, max_tokens, vocabulary, device } => {
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
-            let how = How { pooling: *pooling, vocabulary: vocabulary.as_deref(), most: *max_tokens };
-            Some(predict::encode(model, &how, &asked, around))
+            let (pooling, vocabulary, most) = (*pooling, vocabulary.as_deref(), *max_tokens);
+            Some(predict::device(*device).and_then(|device| {
+                predict::encode(model, &How { pooling, vocabulary, most, device: &device }, &asked, around)
+            }))
         }
         _ => None,
     }

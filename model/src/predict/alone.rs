@@ -12,12 +12,13 @@ use crate::encoder::pool::Pooling;
 use crate::output::{Outline, OutputDropout};
 
 impl Predictor {
-    /// The encoder of any checkpoint folder alone: it has no outputs, and answers with hidden states and pooled vectors.
+    /// The encoder of any checkpoint folder alone: it has no outputs, and answers with hidden states and pooled vectors, by a pooler only where
+    /// the checkpoint has one.
     ///
     /// # Errors
     /// Names the file that is missing or damaged.
     pub fn encoder(dir: &Path, device: &Device) -> Result<Self, Error> {
-        let checkpoint::Checkpoint { config, params, .. } = checkpoint::load(dir, device)?;
+        let checkpoint::Checkpoint { config, params, fresh, .. } = checkpoint::load(dir, device)?;
         let outline = Outline {
             tasks: vec![],
             pooling: Pooling::default(),
@@ -26,6 +27,7 @@ impl Predictor {
             labels: None,
             knowledge: None,
         };
-        Predictor::over(&config, &outline, &Chosen::default(), &params, device)
+        let predictor = Predictor::over(&config, &outline, &Chosen::default(), &params, device)?;
+        Ok(Predictor { lacking: fresh, ..predictor })
     }
 }

@@ -170,6 +170,34 @@ fn with_numbers(dir: &Path, name: &str, number: f32) {
 }
 
 #[test]
+fn vectors_are_pooled_by_no_pooler_that_was_only_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    trained(setup(), 1).save_checkpoint(dir.path()).unwrap();
+    let encoder = Predictor::encoder(dir.path(), &Device::Cpu).unwrap();
+    let whole = Predictor::load(dir.path(), &Device::Cpu).unwrap();
+    for pooling in [Pooling::Cls, Pooling::Mean, Pooling::Max, Pooling::LearnedPooler] {
+        let [own, found] = [&whole, &encoder].map(|model| model.pooled(&rows(2), pooling).unwrap());
+        assert_eq!(own, found);
+    }
+    let path = dir.path().join(checkpoint::WEIGHTS_FILE);
+    let mut tensors = whole::tensors_in(&path, &whole::read(&path).unwrap(), &Device::Cpu).unwrap();
+    tensors.retain(|name, _| !name.starts_with("pooler."));
+    whole::write_tensors(&path, tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))).unwrap();
+    std::fs::remove_file(dir.path().join(checkpoint::digests::DIGESTS_FILE)).unwrap();
+    let lacking = Predictor::encoder(dir.path(), &Device::Cpu).unwrap();
+    assert_eq!(
+        lacking.pooled(&rows(2), Pooling::Mean).unwrap(),
+        encoder.pooled(&rows(2), Pooling::Mean).unwrap()
+    );
+    for said in
+        [lacking.can_pool(Pooling::LearnedPooler), lacking.pooled(&rows(2), Pooling::LearnedPooler).map(drop)]
+    {
+        let text = said.unwrap_err().to_string();
+        assert!(text.contains("has no pooler (it lacks pooler.dense.bias, pooler.dense.weight)"), "{text}");
+    }
+}
+
+#[test]
 fn silent_05_numbers_that_are_none_are_no_answers() {
     let dir = tempfile::tempdir().unwrap();
     trained(setup(), 1).save_checkpoint(dir.path()).unwrap();

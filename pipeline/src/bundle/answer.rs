@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
-use std::path::Path;
 
 use anyhow::Context as _;
 use downstream::encode::{Cuts, Frame, Framed, Texts};
@@ -15,7 +14,7 @@ use tasks::token::encode::Vocabulary;
 use super::attention::{Seen, spelt};
 use super::known::{self, Around, Known};
 use super::lines::{Input, Inputs};
-use super::opened::Opened;
+use super::opened::{Bundle, Opened};
 use super::tags::Heard;
 use super::task_file::{Asked, Task, TaskFile};
 use super::{LINES, MAPPED, TOKENS, asked_together, push};
@@ -56,24 +55,23 @@ struct Asking {
 }
 
 impl Answering {
-    /// The model in `folder`, whose heads have the gates of `mask` if there is one. Maps that it attends by are made with what is found `around`.
+    /// The model in a folder. Maps that it attends by are made with what is found `around`.
     ///
     /// # Errors
     /// Names the file of the folder that is missing, damaged or none of the others', and what to do.
     pub(crate) fn open(
-        folder: &Path,
-        mask: Option<&Path>,
+        bundle: Bundle<'_>,
         task: Option<&str>,
         top: usize,
         around: Around<'_>,
     ) -> anyhow::Result<Self> {
-        let opened = Opened::open(folder, mask)?;
+        let opened = Opened::open(bundle)?;
         let (predictor, file) = (&opened.predictor, &opened.file);
         let mut asked = vec![];
         // What is masked is filled by `Filling`, and passages are read by `Reading`; nobody asks for them of whole lines.
         let of_lines = |of: &&Task| !of.asked.is_alone() || file.tasks.len() == 1 || task.is_some();
         for of in file.tasks.iter().filter(of_lines).filter(|of| task.is_none_or(|task| task == of.name)) {
-            let place = || folder.join(super::task_file::FILE).display().to_string();
+            let place = || bundle.folder.join(super::task_file::FILE).display().to_string();
             let output = predictor.task(&of.name).with_context(place)?;
             let width = predictor.outline().tasks[output].output.width(predictor.config().vocab_size);
             let classes = TokenClasses::new(of.tags, &of.classes).with_context(place)?;
@@ -81,7 +79,7 @@ impl Answering {
             anyhow::ensure!(
                 of.classes.is_empty() || named == width,
                 "{}: {} names {named} classes, but the output has {width}: the folder's files are not of one model",
-                folder.display(),
+                bundle.folder.display(),
                 super::task_file::FILE,
             );
             asked.push(Asking { output, task: of.clone(), classes });
@@ -96,7 +94,7 @@ impl Answering {
             "all tasks of this model are of masked words or of answers in passages, one of which is asked at a time: --task {first}"
         );
         let lengths = asked.iter().map(|of| file.most(&of.task)).collect();
-        let known = opened.known(folder, &lengths, around)?;
+        let known = opened.known(bundle.folder, &lengths, around)?;
         let Opened { predictor, vocabulary, file } = opened;
         Ok(Self { predictor, vocabulary, file, asked, known, top })
     }

@@ -12,6 +12,7 @@ use tasks::token::encode::Vocabulary;
 use super::answer::Answering;
 use super::known::Around;
 use super::lines::Input;
+use super::opened::Bundle;
 use super::{push, task_file};
 use crate::stage::encoder;
 use crate::stage::finetune::quirks::PairOrder;
@@ -42,7 +43,8 @@ pub(crate) fn seen(
     if folder.join(task_file::FILE).exists() {
         // Rows of one task are as good as another's where all are asked for alone.
         let alone = task_file::TaskFile::read(folder)?.all_alone();
-        let answering = Answering::open(folder, mask, alone.as_deref(), 1, around)?;
+        let bundle = Bundle { folder, mask, device: &Device::Cpu };
+        let answering = Answering::open(bundle, alone.as_deref(), 1, around)?;
         return answering.attention(input);
     }
     let mut predictor = Predictor::encoder(folder, &Device::Cpu)?;

@@ -1,7 +1,6 @@
 //! What a model that was fine-tuned on masked words says of the masks of lines.
 
 use std::io::BufRead;
-use std::path::Path;
 
 use batch::maps::sample::Sample;
 use batch::rows::Rows;
@@ -14,7 +13,7 @@ use super::MAPPED;
 use super::answer::shares;
 use super::known::{Around, Known};
 use super::lines::{Input, Inputs};
-use super::opened::Opened;
+use super::opened::{Bundle, Opened};
 use super::task_file::Asked;
 use crate::stage::lama::tokens;
 
@@ -33,22 +32,21 @@ pub(crate) struct Filling {
 }
 
 impl Filling {
-    /// The model in `folder`, if the task of this name, or its only one, is one of masked words.
+    /// The model in a folder, if the task of this name, or its only one, is one of masked words.
     ///
     /// # Errors
     /// Names the file of the folder that is missing, damaged or none of the others', and what to do.
     pub(crate) fn open(
-        folder: &Path,
-        mask: Option<&Path>,
+        bundle: Bundle<'_>,
         task: Option<&str>,
         top: usize,
         around: Around<'_>,
     ) -> anyhow::Result<Option<Self>> {
-        let Some((opened, of)) = Opened::of_task(folder, mask, task, Asked::MaskedWords)? else {
+        let Some((opened, of)) = Opened::of_task(bundle, task, Asked::MaskedWords)? else {
             return Ok(None);
         };
         let most = opened.file.most(&of);
-        let known = opened.known(folder, &[most].into(), around)?;
+        let known = opened.known(bundle.folder, &[most].into(), around)?;
         let Opened { predictor, vocabulary, .. } = opened;
         Ok(Some(Self { task: predictor.task(&of.name)?, predictor, most, vocabulary, known, top }))
     }

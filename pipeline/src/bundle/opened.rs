@@ -13,6 +13,16 @@ use super::known::{Around, Known};
 use super::task_file::{Asked, FILE, Task, TaskFile};
 use crate::stage::encoder;
 
+/// A fine-tuned model's folder, and how it is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bundle<'a> {
+    pub(crate) folder: &'a Path,
+    /// A head mask whose gates the model has.
+    pub(crate) mask: Option<&'a Path>,
+    /// Where it computes.
+    pub(crate) device: &'a Device,
+}
+
 /// What is read of a folder.
 pub(super) struct Opened {
     pub(super) predictor: Predictor,
@@ -21,14 +31,15 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Reads `folder`; the model's heads have the gates of `mask` if there is one.
+    /// Reads a folder whole.
     ///
     /// # Errors
     /// Names the file of the folder that is missing, damaged or none of the others', and what to do.
-    pub(super) fn open(folder: &Path, mask: Option<&Path>) -> anyhow::Result<Self> {
+    pub(super) fn open(bundle: Bundle<'_>) -> anyhow::Result<Self> {
+        let Bundle { folder, mask, device } = bundle;
         TaskFile::expected(folder)?;
         // Compares the whole folder with its digests, so what is read of it from here on is what was written.
-        let mut predictor = Predictor::load(folder, &Device::Cpu)?;
+        let mut predictor = Predictor::load(folder, device)?;
         let file = TaskFile::read(folder)?;
         if let Some(mask) = mask {
             predictor = predictor.with_gates(Mask::read(mask)?)?;
@@ -51,16 +62,15 @@ impl Opened {
     /// # Errors
     /// As [`Opened::open`].
     pub(super) fn of_task(
-        folder: &Path,
-        mask: Option<&Path>,
+        bundle: Bundle<'_>,
         task: Option<&str>,
         asked: Asked,
     ) -> anyhow::Result<Option<(Self, Task)>> {
-        TaskFile::expected(folder)?;
-        let tasks = TaskFile::read(folder)?.tasks;
+        TaskFile::expected(bundle.folder)?;
+        let tasks = TaskFile::read(bundle.folder)?.tasks;
         let named: Vec<_> = tasks.into_iter().filter(|of| task.is_none_or(|task| task == of.name)).collect();
         match <[Task; 1]>::try_from(named) {
-            Ok([of]) if of.asked == asked => Ok(Some((Self::open(folder, mask)?, of))),
+            Ok([of]) if of.asked == asked => Ok(Some((Self::open(bundle)?, of))),
             _ => Ok(None),
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::io::BufRead;
 use std::ops::Range;
-use std::path::Path;
 
 use anyhow::Context as _;
 use batch::maps::sample::Sample;
@@ -17,7 +16,7 @@ use text::characters::Characters;
 use super::answer::Remarks;
 use super::known::{Around, Known};
 use super::lines::{Input, Inputs};
-use super::opened::Opened;
+use super::opened::{Bundle, Opened};
 use super::task_file::{Asked, Spans};
 use super::{LINES, TOKENS, asked_together};
 use crate::stage::maps::placed::{self, Layout, Part, Placed};
@@ -50,25 +49,27 @@ struct Asking {
 }
 
 impl Reading {
-    /// The model in `folder`, if the task of this name, or its only one, is one of answers in passages.
+    /// The model in a folder, if the task of this name, or its only one, is one of answers in passages.
     ///
     /// # Errors
     /// Names the file of the folder that is missing, damaged or none of the others', and what to do.
     pub(crate) fn open(
-        folder: &Path,
-        mask: Option<&Path>,
+        bundle: Bundle<'_>,
         task: Option<&str>,
         top: usize,
         around: Around<'_>,
     ) -> anyhow::Result<Option<Self>> {
-        let Some((opened, of)) = Opened::of_task(folder, mask, task, Asked::Span)? else {
+        let Some((opened, of)) = Opened::of_task(bundle, task, Asked::Span)? else {
             return Ok(None);
         };
         let most = opened.file.most(&of);
         let spans = of.spans.with_context(|| {
-            format!("{}: it does not say how answers are looked for: fine-tune again", folder.display())
+            format!(
+                "{}: it does not say how answers are looked for: fine-tune again",
+                bundle.folder.display()
+            )
         })?;
-        let known = opened.known(folder, &[most].into(), around)?;
+        let known = opened.known(bundle.folder, &[most].into(), around)?;
         let Opened { predictor, vocabulary, file } = opened;
         let frame = Frame { special: vocabulary.special(), most, cut: file.cut };
         let room = most - vocabulary.special().family.special_tokens(2);

@@ -9,10 +9,7 @@ use base::setting::InvalidSetting;
 use downstream::encode::{Cut, Cuts, Frame, Framed};
 use model::Device;
 use model::checkpoint;
-use model::encoder::config::Config;
-use model::encoder::pool::{Pool, Pooling};
-use model::encoder::tokens::Tokens;
-use model::encoder::{Encoder, Pass, Read};
+use model::encoder::pool::Pooling;
 use model::predict::Predictor;
 use serde_json::Value;
 use tasks::token::encode::Vocabulary;
@@ -27,7 +24,8 @@ use crate::stage::finetune::quirks::PairOrder;
 /// An encoder with all that it takes to ask it.
 #[derive(Debug)]
 pub(crate) struct Encoding {
-    model: Model,
+    predictor: Predictor,
+    pooling: Pooling,
     vocabulary: Vocabulary,
     most: usize,
     /// What makes maps, if the model attends by any.
@@ -36,22 +34,6 @@ pub(crate) struct Encoding {
     pairs: PairOrder,
     /// Whether nobody said how to pool, so that it is by the first token.
     is_guessed: bool,
-}
-
-/// What computes the vectors.
-#[derive(Debug)]
-enum Model {
-    /// A plain encoder.
-    Plain(Box<Plain>),
-    /// An encoder that was fine-tuned with an attention of its own, or with gates, and computes by them.
-    Own(Box<Predictor>, Pooling),
-}
-
-#[derive(Debug)]
-struct Plain {
-    config: Config,
-    encoder: Encoder,
-    pool: Pool,
 }
 
 /// How texts become vectors.
@@ -63,6 +45,8 @@ pub(crate) struct How<'a> {
     pub vocabulary: Option<&'a Path>,
     /// Most tokens of a text; as many as the encoder has positions without it.
     pub most: Option<usize>,
+    /// Where the encoder computes.
+    pub device: &'a Device,
 }
 
 /// What a file of settings says; nothing where there is none.
@@ -157,27 +141,19 @@ impl Encoding {
             pooling != Pooling::LearnedAttn,
             "pooling learned_attn belongs to a training's outputs: say --pooling cls, mean, max or learned_pooler"
         );
-        let loaded = checkpoint::load(folder, &Device::Cpu)?;
-        anyhow::ensure!(
-            pooling != Pooling::LearnedPooler || loaded.fresh.is_empty(),
-            "{}: the checkpoint has no pooler: use cls, mean or max",
-            folder.display()
-        );
+        let predictor = Predictor::encoder(folder, how.device)?;
+        predictor.can_pool(pooling).with_context(|| folder.display().to_string())?;
         let vocabulary = tasks::token::folder::of_folder(folder, how.vocabulary)?;
-        let (config, params) = (loaded.config, loaded.params.freeze(|_| true));
-        encoder::fits(vocabulary.size(), vocabulary.special(), &config)
+        encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
             .with_context(|| folder.display().to_string())?;
-        let most = most(how, config.max_position_embeddings, config.max_position_embeddings)?;
-        let encoder = Encoder::new(&config, &params)?;
-        let pool = Pool::new(pooling, &params, "")?;
-        let model = Model::Plain(Box::new(Plain { config, encoder, pool }));
-        let is_guessed = told.is_none();
-        Ok(Self { model, vocabulary, most, known: None, pairs: PairOrder::AsGiven, is_guessed })
+        let positions = predictor.config().max_position_embeddings;
+        let (most, is_guessed) = (most(how, positions, positions)?, told.is_none());
+        Ok(Self { predictor, pooling, vocabulary, most, known: None, pairs: PairOrder::AsGiven, is_guessed })
     }
 
     /// A fine-tuned model with an attention of its own, or with gates. Rows are as long as they were in its training unless more is asked for.
     fn own(folder: &Path, how: &How<'_>, pooling: Pooling, around: Around<'_>) -> anyhow::Result<Self> {
-        let predictor = Predictor::load(folder, &Device::Cpu)?;
+        let predictor = Predictor::load(folder, how.device)?;
         let file = TaskFile::read(folder)?;
         let vocabulary = tasks::token::folder::of_folder(folder, how.vocabulary)?;
         encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
@@ -187,8 +163,7 @@ impl Encoding {
         let known = |told| Known::open(&file, told, &lengths, vocabulary.clone(), around);
         let known = file.knowledge.as_ref().map(known);
         let known = known.transpose().with_context(|| folder.display().to_string())?;
-        let model = Model::Own(Box::new(predictor), pooling);
-        Ok(Self { model, vocabulary, most, known, pairs: file.pairs, is_guessed: false })
+        Ok(Self { predictor, pooling, vocabulary, most, known, pairs: file.pairs, is_guessed: false })
     }
 
     /// Whether nothing says how vectors are pooled, so that each is the first token's state.
@@ -246,28 +221,10 @@ impl Encoding {
         if ids.is_empty() {
             return Ok(());
         }
-        let vectors = match &self.model {
-            Model::Plain(of) => {
-                let Plain { config, encoder, pool } = &**of;
-                let tokens = Tokens::new(&[("texts", &rows.rows)], config, &Device::Cpu)?;
-                let read = pool.reads(&tokens.spans);
-                let pass = Pass { read: Read::some(read.as_deref()), ..Pass::PLAIN };
-                let hidden = encoder.forward(config, &tokens, &pass)?;
-                let Some(x_nd) = hidden.last() else { anyhow::bail!("the encoder has no layer") };
-                pool.forward(x_nd, &tokens.spans)?.to_vec2::<f32>()?
-            }
-            Model::Own(predictor, pooling) => predictor
-                .pooled(&rows.rows, *pooling)
-                .with_context(|| asked_together(ids.iter().map(|(line, _)| *line)))?,
-        };
-        let infinite = |vector: &Vec<f32>| vector.iter().any(|number| !number.is_finite());
-        anyhow::ensure!(
-            !vectors.iter().any(infinite),
-            "{}: the encoder makes numbers of it that are infinite or none: its weights are too large to compute with; look at how it was trained",
-            asked_together(
-                ids.iter().zip(&vectors).filter(|(_, vector)| infinite(vector)).map(|((line, _), _)| *line)
-            )
-        );
+        let vectors = self
+            .predictor
+            .pooled(&rows.rows, self.pooling)
+            .with_context(|| asked_together(ids.iter().map(|(line, _)| *line)))?;
         ids.into_iter().zip(vectors).try_for_each(|((_, id), vector)| each(id, vector))
     }
 }

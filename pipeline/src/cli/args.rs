@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap_complete::Shell;
+use model::device::Wanted;
 use model::encoder::pool::Pooling;
 
 use super::attention;
@@ -228,6 +229,9 @@ fine-tuning, from --config, --data and --out; other models need none of these.")
         /// A head mask; each head is multiplied by its value
         #[arg(long, value_name = "FILE")]
         mask: Option<PathBuf>,
+        /// Where the model computes: cpu, cuda:N, or auto, the first CUDA device if there is one, else the CPU
+        #[arg(long, value_name = "DEVICE", default_value_t = Wanted::Auto)]
+        device: Wanted,
     },
     /// Encodes texts as vectors with any checkpoint of BERT or RoBERTa: one text or JSON object per input line, one JSON object per output line
     #[command(after_help = "\
@@ -259,6 +263,9 @@ then, from --config, --data and --out.")]
         /// The vocabulary, if the folder has none
         #[arg(long, value_name = "FILE")]
         vocabulary: Option<PathBuf>,
+        /// Where the encoder computes: cpu, cuda:N, or auto, the first CUDA device if there is one, else the CPU
+        #[arg(long, value_name = "DEVICE", default_value_t = Wanted::Auto)]
+        device: Wanted,
     },
     /// Finds the names of a graph's entities in texts: offsets, ids, names, types, negation
     Tag(Tagged),

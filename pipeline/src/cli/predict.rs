@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use downstream::encode::Cuts;
+use model::Device;
+use model::device::Wanted;
 use model::encoder::pool::Pooling;
 use serde_json::json;
 
@@ -14,6 +16,7 @@ use crate::bundle::answer::{Answering, Remarks};
 use crate::bundle::fill::Filling;
 use crate::bundle::known::Around;
 use crate::bundle::lines::{Form, Inputs, write_line};
+use crate::bundle::opened::Bundle;
 use crate::bundle::spans::Reading;
 use crate::bundle::vectors::{Encoding, How};
 
@@ -40,16 +43,24 @@ impl Asked<'_> {
     }
 }
 
+/// The device to compute on. A GPU that was found, or was not found by a build that looks for one, is told of.
+pub(super) fn device(wanted: Wanted) -> anyhow::Result<Device> {
+    let chosen = wanted.choose()?;
+    if wanted == Wanted::Auto && model::device::has_cuda() {
+        print::note(&format!("computed on {}", chosen.describe()));
+    }
+    Ok(chosen.device)
+}
+
 /// Answers line by line. Nothing is printed of a line that follows one that cannot be asked about.
 pub(super) fn predict(
-    model: &Path,
-    mask: Option<&Path>,
+    bundle: Bundle<'_>,
     task: Option<&str>,
     top: usize,
     asked: &Asked<'_>,
     around: Around<'_>,
 ) -> anyhow::Result<Exit> {
-    if let Some(filling) = Filling::open(model, mask, task, top, around)? {
+    if let Some(filling) = Filling::open(bundle, task, top, around)? {
         let (reader, name, form) = asked.open()?;
         return printed(|out| {
             let mut each = |said| Ok(write_line(out, &said)?);
@@ -57,14 +68,14 @@ pub(super) fn predict(
             Ok(Remarks::default())
         });
     }
-    if let Some(reading) = Reading::open(model, mask, task, top, around)? {
+    if let Some(reading) = Reading::open(bundle, task, top, around)? {
         let (reader, name, form) = asked.open()?;
         return printed(|out| {
             let mut each = |said| Ok(write_line(out, &said)?);
             reading.answer(&mut Inputs::new(reader, &name, form), &mut each)
         });
     }
-    let answering = Answering::open(model, mask, task, top, around)?;
+    let answering = Answering::open(bundle, task, top, around)?;
     let (reader, name, form) = asked.open()?;
     printed(|out| {
         answering.answer(&mut Inputs::new(reader, &name, form), &mut |said| Ok(write_line(out, &said)?))

@@ -159,7 +159,7 @@ fn silent_05_numbers_that_are_none_are_said_to_be_none() {
     for (number, parts) in [
         (f32::NAN, &["model.safetensors", name, "[0, 0] is NaN"][..]),
         (f32::INFINITY, &["model.safetensors", name, "[0, 0] is inf"]),
-        (1e38, &["line 1", "infinite or none"]),
+        (1e38, &["line 1", "no answer"]),
     ] {
         let mut all = tensors(&model);
         all.insert(name.to_owned(), Tensor::full(number, (16, 16), &Device::Cpu).unwrap());
@@ -229,4 +229,28 @@ fn silent_18_sizes_and_names_that_lie_end_with_a_short_message() {
     all.extend((0..100_000).map(|i| (format!("\u{1b}[31mx{i}"), nothing.clone())));
     store(&all, &model.join("model.safetensors"));
     refused("encode", &model, &["unexpected [\\u001b[31mx0, ", "and 99992 more"]);
+}
+
+#[test]
+fn models_compute_where_they_are_asked_to_or_say_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let [tuned, _] = made(folder.path());
+    for verb in ["predict", "encode"] {
+        let expected = said(verb, &tuned);
+        let asked = tuned.with_file_name("asked.txt");
+        let on = |device: &str| {
+            let verb = [verb, tuned.to_str().unwrap(), asked.to_str().unwrap(), "--device", device];
+            let engraft = Engraft::plain(&verb, &tuned);
+            if verb[0] == "encode" { engraft.arg("--pooling").arg("cls").output() } else { engraft.output() }
+        };
+        let by_cpu = on("cpu");
+        assert_eq!((by_cpu.code(), by_cpu.text()), (Some(0), expected));
+        let unknown = on("gpu");
+        assert_eq!(unknown.code(), Some(2));
+        assert!(unknown.text().contains("expected auto, cpu or cuda:N"), "{}", unknown.text());
+        // Beyond any machine, whether this build has CUDA or not.
+        let absent = on("cuda:99");
+        assert_eq!(absent.code(), Some(2));
+        assert!(absent.text().contains("device cuda:99: "), "{}", absent.text());
+    }
 }
