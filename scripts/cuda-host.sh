@@ -7,7 +7,8 @@
 # Prints a line for each kernel. The last line is JSON; the exit status says whether everything passed. Needs g++ 12 or later and python3; no GPU, no CUDA.
 # JOBS says how many compilers and tests run at a time (2). Also leaves target/cuda/host/libengraft_kernels.so, the kernels for the mock driver, with
 # kernels.txt, which names them, and the mock driver in target/cuda/mock (model/cuda/mock/build.sh); that needs cudarc's source. Last, the model crate is built
-# with CUDA against the mock (scripts/cuda-workspace.sh), and whole training steps are compared with the CPU's and counted.
+# with CUDA against the mock (scripts/cuda-workspace.sh), whole training steps are compared with the CPU's and counted, and the program of scripts/gpu-check.sh makes
+# its small trainings and answers once how fast it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export work=${CARGO_TARGET_DIR:-target}/cuda/host
@@ -88,12 +89,14 @@ if [ "${1:-}" != --kernels ]; then
   kernels=$(cd "$work" && pwd)/libengraft_kernels.so
   workspace=$(scripts/cuda-workspace.sh)
   goldens=${ENGRAFT_GOLDENS:-$PWD/tests/fixtures/golden}
-  on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" MOCK_DEVICES=3 CARGO_TERM_COLOR=never "$@") >> "$work/steps.said" 2>&1; }
+  on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" MOCK_DEVICES=3 CARGO_TERM_COLOR=never "$@"); }
   # Both at once, so that what the two have in common has the same features and is compiled once.
-  tested=(cargo test -p engraft-model -p engraft-parity --features engraft-model/cuda)
-  rm -f "$work/steps.said"
+  of=(-p engraft-model -p engraft-parity --features engraft-model/cuda)
+  built=(cargo build "${of[@]}" --example gpu_check)
+  tested=(cargo test "${of[@]}")
+  : > "$work/steps.said"
   if [ ! -e "$work/failed" ]; then
-    on_mock "${tested[@]}" --lib --test parity --no-run || true &
+    { on_mock "${tested[@]}" --lib --test parity --no-run && on_mock "${built[@]}"; } >> "$work/steps.said" 2>&1 || true &
   fi
 fi
 # The long ones first.
@@ -120,12 +123,23 @@ fi
 wait
 
 # Whole steps: the trainer's own launches on the mock, against the CPU's numbers, and what a step asks of the driver.
-if ! on_mock "${tested[@]}" --lib -- cuda:: --nocapture ||
-  ! on_mock ENGRAFT_GOLDENS="$goldens" ENGRAFT_GOLDENS_DEVICE=cuda:0 "${tested[@]}" --test parity -- parity_machine retrain; then
+if ! on_mock "${tested[@]}" --lib -- cuda:: --nocapture >> "$work/steps.said" 2>&1 ||
+  ! on_mock ENGRAFT_GOLDENS="$goldens" ENGRAFT_GOLDENS_DEVICE=cuda:0 "${tested[@]}" --test parity -- parity_machine retrain >> "$work/steps.said" 2>&1; then
   tail -n 60 "$work/steps.said" >&2
   echo "failed steps on the mock driver" >> "$work/failed"
 fi
 grep -E '^test .* (ok|FAILED)$' "$work/steps.said" || true
+grep -hoE "a step .*in (F32|Bf16): .*\"products\":[0-9]+|[0-9]+ bytes a token and layer.*" "$work/steps.said" || true
+program=$(cd "$work/../.." && pwd)/debug/examples/gpu_check
+speed='{"model":{"layers":2,"hidden":64,"heads":2,"feed_forward":128,"vocabulary":50,"longest":8,"dropout":0.1,"dtype":"bf16"}}
+{"batches":[[3,8],[5,5]]}
+{"steps":3}'
+if ! { on_mock "${built[@]}" && on_mock "$program" train tiny && on_mock "$program" speed <<< "$speed"; } > "$work/gpu_check.said" 2>&1 ||
+  grep -q '"error"' "$work/gpu_check.said" || ! grep -q '"steps":3' "$work/gpu_check.said"; then
+  tail -n 30 "$work/gpu_check.said" >&2
+  echo "failed gpu_check on the mock driver" >> "$work/failed"
+fi
+echo "gpu_check: $(grep -c '"passed":true' "$work/gpu_check.said" || true) trainings as on the CPU, and $(grep -c '"seconds"' "$work/gpu_check.said" || true) answer about speed"
 
 python3 - "$work" $((SECONDS - began)) << 'PYTHON'
 import json, pathlib, re, sys

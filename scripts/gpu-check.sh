@@ -56,16 +56,20 @@ for file in $tests; do
   "${CXX:-g++}" -s -static-libstdc++ -static-libgcc -o "$out/tests/$name" "$work/$name.o" "$work"/{harness,block,fiber,registry}.o -ldl
 done
 
-# 3. The program that trains: linked against the mock driver's libraries, which are called as the real ones are, and without candle's kernels, which a
+# 3. The program that trains, and the tests against golden numbers: linked against the mock driver's libraries, which are called as the real ones are, and without candle's kernels, which a
 # training does not launch. Optimised as whole as the usual binary, so in a folder beside that of the tests' builds.
 model/cuda/mock/build.sh "$target/cuda/mock"
 workspace=$(scripts/cuda-workspace.sh)
 (
   cd "$workspace"
   export LIBRARY_PATH=$target/cuda/mock ENGRAFT_CUDA_KERNELS=$target/cuda CARGO_PROFILE_RELEASE_OPT_LEVEL=3 CARGO_PROFILE_RELEASE_DEBUG=false
-  cargo build --release -p engraft-model --features cuda --example gpu_check --target-dir "$work/rust"
+  of=(--release -p engraft-model -p engraft-parity --features engraft-model/cuda --target-dir "$work/rust")
+  cargo build "${of[@]}" --example gpu_check
+  cargo test "${of[@]}" --test parity --no-run --message-format json |
+    sed -nE 's/.*"name":"parity".*"executable":"([^"]+)".*/\1/p' > "$work/parity"
 )
 strip -o "$out/gpu_check" "$work/rust/release/examples/gpu_check"
+strip -o "$out/goldens" "$(cat "$work/parity")"
 
 # 4. What travels.
 git ls-files -z --cached --others --exclude-standard | python3 -c '

@@ -325,13 +325,18 @@ pub(crate) fn facts(device: &CudaDevice) -> Result<BTreeMap<&'static str, String
     unsafe { driver::sys::cuDriverGetVersion(&raw mut driver_version) }.result().w()?;
     // SAFETY: it asks for nothing.
     let cublaslt = unsafe { cublaslt::sys::cublasLtGetVersion() };
-    Ok(BTreeMap::from([
+    let mut facts = BTreeMap::from([
         ("name", context.name().w()?),
         ("capability", format!("{major}.{minor}")),
         ("memory_mib", (context.total_mem().w()? >> 20).to_string()),
         ("cuda_of_driver", format!("{}.{}", driver_version / 1000, driver_version % 1000 / 10)),
         ("cublaslt", cublaslt.to_string()),
-    ]))
+    ]);
+    // No function of CUDA has the driver's own version; on Linux its kernel module does.
+    if let Ok(version) = std::fs::read_to_string("/sys/module/nvidia/version") {
+        facts.insert("driver", version.trim().to_owned());
+    }
+    Ok(facts)
 }
 
 /// The CUDA device behind a device.

@@ -179,6 +179,12 @@ impl Trainer {
         self.machine.updates()
     }
 
+    /// Bytes of a GPU that the last step's activations and their gradients took, those of its largest micro-batch; none on the CPU, where nobody counts them.
+    #[must_use]
+    pub fn activation_bytes(&self) -> Option<usize> {
+        self.machine.activation_bytes()
+    }
+
     /// All parameters: the encoder's, the outputs' under `outputs.TASK.`, and those of adapters under `adapters.`.
     #[must_use]
     pub fn params(&self) -> &Params {

@@ -1,4 +1,5 @@
 //! One training by several processes, started as `torchrun` starts them.
+
 use std::path::Path;
 
 use engraft_tests::{Engraft, Ran, artifacts, assert_same, json, json_lines};
@@ -48,6 +49,12 @@ fn steps(out: &Path) -> Vec<Value> {
     json_lines(out.join("retrain/metrics.jsonl"))
 }
 
+/// How many ranks the ledger has of a training.
+fn ranks_of(out: &Path) -> Value {
+    let mut lines = json_lines(out.join("ledger.jsonl")).into_iter();
+    lines.find(|line| line["stage"] == "retrain").map_or(Value::Null, |line| line["facts"]["ranks"].clone())
+}
+
 /// Whether two trainings have gone the same way but for rounding.
 fn as_good_as(found: &[Value], expected: &[Value]) {
     assert_eq!(found.len(), expected.len());
@@ -72,10 +79,7 @@ fn ranks_train_what_one_process_trains_and_go_on_in_any_number() {
     // The same number of ranks, the same bytes.
     succeeded(&ranks(&again, 2, "a", |_, engraft| engraft));
     assert_same(&artifacts(&two), &artifacts(&again), "two ranks again");
-    let facts = |out: &Path| {
-        json_lines(out.join("ledger.jsonl")).into_iter().find(|line| line["stage"] == "retrain").unwrap()["facts"].clone()
-    };
-    assert_eq!((&facts(&two)["ranks"], &facts(&alone)["ranks"]), (&Value::from(2), &Value::Null));
+    assert_eq!((ranks_of(&two), ranks_of(&alone)), (Value::from(2), Value::Null));
     assert!(expected.len() > 8, "{} steps", expected.len());
     // Rank 0 dies between states; three ranks go on from the last one.
     let ran = ranks(&killed, 2, "b", |rank, engraft| {
@@ -98,6 +102,32 @@ fn ranks_train_what_one_process_trains_and_go_on_in_any_number() {
     // Nothing is to be done, and nobody is kept waiting.
     succeeded(&ranks(&killed, 2, "d", |_, engraft| engraft.set("retrain.checkpoint_every=3")));
     assert!(!killed.join(".ranks/b-none.json").exists(), "who is gone is not to be found");
+}
+
+#[test]
+fn torchrun_starts_the_ranks_of_one_training() {
+    let Some(python) = engraft_tests::python::interpreter("ENGRAFT_TORCH") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [alone, started, again] = ["alone", "started", "again"].map(|name| folder.path().join(name));
+    rank(&alone, 0, 1, "none").ok();
+    // `--standalone`: of this machine alone, at whatever port is free.
+    let launcher = ["-m", "torch.distributed.run", "--standalone", "--no-python", "--nproc-per-node", "2"];
+    let launcher = launcher.map(Path::new);
+    let run = |out: &Path| {
+        let engraft = Engraft::small(&["run"], out).set("retrain.task_heads.dropout=0.0");
+        SETTINGS.iter().fold(engraft, |engraft, set| engraft.set(set)).under(&python, &launcher)
+    };
+    for out in [&started, &again] {
+        let ran = run(out).output();
+        assert_eq!(ran.code(), Some(0), "{}", ran.text());
+    }
+    as_good_as(&steps(&started), &steps(&alone));
+    assert_same(&artifacts(&started), &artifacts(&again), "torchrun once more");
+    assert_eq!(ranks_of(&started), Value::from(2));
+    // Its agents end when one of their processes does, and say so.
+    let ran = run(&folder.path().join("refused")).set("retrain.learning_rate=-1.0").output();
+    assert_ne!(ran.code(), Some(0), "{}", ran.text());
+    assert!(ran.text().contains("learning_rate"), "{}", ran.text());
 }
 
 #[test]

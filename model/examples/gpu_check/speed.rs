@@ -54,6 +54,7 @@ struct Training {
     batches: Vec<[Vec<Batch>; 1]>,
     /// Tokens of each batch.
     tokens: Vec<usize>,
+    layers: usize,
     /// Steps made.
     made: usize,
 }
@@ -78,7 +79,7 @@ impl Training {
         train.dtype = of.dtype;
         let setup = Setup { encoder, outline, attention: Chosen::default(), train, mask: None, gates: None };
         let trainer = Trainer::new(setup, device)?;
-        Ok(Training { trainer, vocabulary, batches: vec![], tokens: vec![], made: 0 })
+        Ok(Training { trainer, vocabulary, batches: vec![], tokens: vec![], layers, made: 0 })
     }
 
     fn take(&mut self, batches: &[Vec<usize>]) -> Result<(), Box<dyn Error>> {
@@ -115,9 +116,12 @@ impl Training {
         let launched = begun.elapsed().as_secs_f64();
         loss = self.trainer.settle()?.last().map_or(loss, |record| record.loss);
         let seconds = begun.elapsed().as_secs_f64();
-        Ok(
-            json!({ "steps": steps, "tokens": tokens, "seconds": seconds, "launched": launched, "loss": loss }),
-        )
+        let last = self.tokens[self.made.wrapping_sub(1) % self.tokens.len()];
+        let bytes = self.trainer.activation_bytes().map(|bytes| bytes / (last * self.layers).max(1));
+        Ok(json!({
+            "steps": steps, "tokens": tokens, "seconds": seconds, "launched": launched, "loss": loss,
+            "bytes_a_token_and_layer": bytes,
+        }))
     }
 }
 

@@ -13,8 +13,9 @@ use crate::toy::{Size, Toy};
 
 type Found<T> = Result<T, Box<dyn Error>>;
 
-/// Steps of a training that is compared.
+/// Steps of a training that is compared, and of one on a device that is none.
 const STEPS: u64 = 20;
+const FEW: u64 = 3;
 /// How far f32 may be from the CPU's: loss, norm and each parameter.
 const SINGLE: f64 = 1e-4;
 /// How far bf16 may be from the CPU's f32: loss, and norm of the gradients.
@@ -72,11 +73,11 @@ fn trained(toy: &Toy, device: &Device, last: u64) -> Found<(Trainer, Vec<StepRec
 }
 
 /// A training on the CPU in f32 beside the same one on a device in its own numbers.
-fn apart(toy: &Toy, device: &Device) -> Found<Apart> {
+fn apart(toy: &Toy, device: &Device, last: u64) -> Found<Apart> {
     let mut single = toy.clone();
     single.setup.train.dtype = ActivationDtype::F32;
-    let (cpu, expected) = trained(&single, &Device::Cpu, STEPS)?;
-    let (other, found) = trained(toy, device, STEPS)?;
+    let (cpu, expected) = trained(&single, &Device::Cpu, last)?;
+    let (other, found) = trained(toy, device, last)?;
     other.check_frozen()?;
     let mut apart = Apart::default();
     for (a, b) in expected.iter().zip(&found) {
@@ -92,15 +93,15 @@ fn apart(toy: &Toy, device: &Device) -> Found<Apart> {
             (apart.parameters, apart.furthest) = (larger(apart.parameters, far), of.clone());
         }
     }
-    let rows = &toy.micro(STEPS + 1)?[0][0].rows;
+    let rows = &toy.micro(last + 1)?[0][0].rows;
     let hidden = |of: &Trainer| Ok::<_, model::Error>(of.predictor().hidden(rows)?.concat());
     apart.answers = distance(&hidden(&cpu)?, &hidden(&other)?);
     Ok(apart)
 }
 
 /// What is told of a comparison.
-fn told(toy: &Toy, device: &Device) -> Found<(Value, bool)> {
-    let of = apart(toy, device)?;
+fn told(toy: &Toy, device: &Device, steps: u64) -> Found<(Value, bool)> {
+    let of = apart(toy, device, steps)?;
     let half = toy.setup.train.dtype != ActivationDtype::F32;
     // Bits of bf16 go other ways within a few steps; its parameters are only held to be numbers.
     let [loss, norm] = if half { HALF } else { [SINGLE; 2] };
@@ -108,7 +109,7 @@ fn told(toy: &Toy, device: &Device) -> Found<(Value, bool)> {
     let near = if half { far.is_finite() } else { far < SINGLE };
     let passed = of.loss < loss && of.norm < norm && near;
     let told = json!({
-        "dtype": toy.setup.train.dtype, "steps": STEPS, "loss": of.loss, "norm": of.norm, "parameters": of.parameters,
+        "dtype": toy.setup.train.dtype, "steps": steps, "loss": of.loss, "norm": of.norm, "parameters": of.parameters,
         "furthest": of.furthest, "answers": of.answers, "limits": [loss, norm],
     });
     Ok((told, passed))
@@ -165,22 +166,44 @@ fn killed(dtype: ActivationDtype, device: &Device) -> Found<(Value, bool)> {
     Ok((told, same_records && same_bits))
 }
 
+/// What is frozen is looked at over and over, each time by all threads, while steps are under way that change all else.
+fn sealed(dtype: ActivationDtype, device: &Device) -> Found<(Value, bool)> {
+    let mut toy = of_dtype(dtype);
+    toy.setup.train.frozen = vec!["embeddings.".to_owned(), "encoder.layer.0.".to_owned()];
+    let mut trainer = Trainer::new(toy.setup.clone(), device)?;
+    let frozen = trainer.frozen().len();
+    let before = bits(&trainer)?;
+    let mut looked = 0;
+    for step in 1..=20 {
+        trainer.advance(0, &toy.micro(step)?)?;
+        for _ in 0..4 {
+            trainer.check_frozen()?;
+            looked += 1;
+        }
+    }
+    trainer.settle()?;
+    trainer.check_frozen()?;
+    let moved = bits(&trainer)? != before;
+    Ok((json!({ "dtype": dtype, "frozen": frozen, "looked": looked, "moved": moved }), moved && frozen > 0))
+}
+
 /// All trainings; `tell` is called behind each with its name, what was found and whether it passed. Gives the number of those that did not.
 pub(crate) fn all(
     device: &Device,
     size: Size,
     mut tell: impl FnMut(&str, Found<(Value, bool)>) -> Found<bool>,
 ) -> Found<usize> {
-    let mut passed = vec![];
+    let (mut passed, steps) = (vec![], if matches!(size, Size::Tiny) { FEW } else { STEPS });
     for toy in Toy::singles(size)? {
-        passed.push(tell(toy.name, told(&toy, device))?);
+        passed.push(tell(toy.name, told(&toy, device, steps))?);
     }
     for toy in Toy::halves(size) {
-        passed.push(tell(toy.name, told(&toy, device))?);
+        passed.push(tell(toy.name, told(&toy, device, steps))?);
     }
     for dtype in [ActivationDtype::F32, ActivationDtype::Bf16] {
         passed.push(tell("ahead of the host", ahead(&of_dtype(dtype), device))?);
         passed.push(tell("killed and resumed", killed(dtype, device))?);
+        passed.push(tell("what is frozen, under way", sealed(dtype, device))?);
     }
     Ok(passed.into_iter().filter(|passed| !passed).count())
 }

@@ -133,12 +133,14 @@ impl Bump {
 #[derive(Debug)]
 pub(crate) struct Arena {
     block: Option<Block>,
+    /// Bytes that were last asked for.
+    asked: usize,
 }
 
 impl Arena {
     /// Nothing so far.
     pub(crate) fn new() -> Self {
-        Arena { block: None }
+        Arena { block: None, asked: 0 }
     }
 
     /// Where at least so many bytes begin. What a larger step needs is allocated with an eighth to spare, for the next one that is a little larger.
@@ -146,6 +148,7 @@ impl Arena {
     /// # Errors
     /// When the device does not have them.
     pub(crate) fn fit(&mut self, stream: &Arc<CudaStream>, bytes: usize) -> Result<Address, Error> {
+        self.asked = bytes;
         match &self.block {
             Some(block) if block.bytes() >= bytes => Ok(block.address()),
             _ => {
@@ -174,6 +177,11 @@ impl Arena {
     pub(crate) fn get<T: DeviceRepr + Clone>(&self, at: Address, into: &mut [T]) -> Result<(), Error> {
         let block = self.block()?;
         block.get(at.saturating_sub(block.address()) as usize, into)
+    }
+
+    /// Bytes that were last asked for.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked
     }
 
     fn block(&self) -> Result<&Block, Error> {

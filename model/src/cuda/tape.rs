@@ -79,6 +79,11 @@ pub(crate) struct Tape {
 }
 
 impl Tape {
+    /// Bytes that the last step's activations and their gradients took.
+    pub(crate) fn activation_bytes(&self) -> usize {
+        self.model.memory.asked()
+    }
+
     /// A training of a model.
     ///
     /// # Errors

@@ -23,6 +23,7 @@ use crate::train::{Setup, StepRecord, Trainer};
 unsafe extern "C" {
     fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn mock_schedule(schedule: u64);
 }
 
 /// Tests run side by side, but the one that counts.
@@ -129,6 +130,19 @@ fn processes_of_one_machine_have_a_gpu_each() {
     }
 }
 
+#[test]
+fn a_gpu_is_told_of_with_its_driver_and_libraries() {
+    let chosen = Wanted::Cuda(0).choose().unwrap();
+    assert_eq!(chosen.describe(), "cuda:0: as `compute.device` says");
+    let facts = chosen.facts().unwrap().unwrap();
+    // What the mock says; the version of a kernel module is where there is one.
+    assert_eq!((&*facts["name"], &*facts["cuda_of_driver"], &*facts["cublaslt"]), ("mock", "13.0", "130000"));
+    let (major, minor) = facts["capability"].split_once('.').unwrap();
+    assert!(major.parse::<u32>().unwrap() >= 8 && minor.parse::<u32>().is_ok(), "{facts:?}");
+    assert!(facts["memory_mib"].parse::<u64>().unwrap() > 0, "{facts:?}");
+    assert!(Wanted::Cpu.choose().unwrap().facts().unwrap().is_none());
+}
+
 /// The bits of all parameters.
 fn bits(trainer: &Trainer) -> Vec<u32> {
     numbers(trainer).into_iter().flat_map(|(_, numbers)| numbers).map(f32::to_bits).collect()
@@ -137,7 +151,8 @@ fn bits(trainer: &Trainer) -> Vec<u32> {
 #[test]
 fn killed_and_resumed_gives_the_same_bits_in_any_order_of_threads() {
     let _beside = beside();
-    for dtype in [ActivationDtype::F32, ActivationDtype::Bf16] {
+    // Odd numbers draw single threads, even ones warps.
+    for (dtype, schedule) in [(ActivationDtype::F32, 5), (ActivationDtype::Bf16, 6)] {
         let mut setup = finetune::setup();
         setup.train.dtype = dtype;
         let (whole, all) = trained(&setup, &device(), 6, finetune::batches);
@@ -147,8 +162,12 @@ fn killed_and_resumed_gives_the_same_bits_in_any_order_of_threads() {
         drop(first);
         let (mut second, along) = Trainer::resume(setup.clone(), dir.path(), &device()).unwrap();
         assert_eq!((second.steps(), along), (3, serde_json::json!(3)));
+        // SAFETY: the mock is the driver that this test is linked with. What runs beside is in that order too, and no worse for it.
+        unsafe { mock_schedule(schedule) };
         let rest: Vec<StepRecord> =
             (4..=6).map(|step| second.step(0, &finetune::batches(step)).unwrap()).collect();
+        // SAFETY: as above.
+        unsafe { mock_schedule(0) };
         assert_eq!(rest, all[3..]);
         assert!(bits(&second) == bits(&whole), "{dtype:?}");
         second.check_frozen().unwrap();
@@ -318,11 +337,12 @@ fn ranks_that_leave_or_share_a_gpu_are_named() {
 /// The same batch with its rows so many times.
 fn repeated(batch: &Batch, times: usize) -> Batch {
     let mut all = batch.clone();
-    let (Targets::Classes(classes), Targets::Classes(more)) = (&mut all.targets, &batch.targets) else {
-        panic!("classes")
-    };
     for _ in 1..times {
-        classes.extend_from_slice(more);
+        match (&mut all.targets, &batch.targets) {
+            (Targets::Classes(all), Targets::Classes(more)) => all.extend_from_slice(more),
+            (Targets::Tokens(all), Targets::Tokens(more)) => all.extend_from_slice(more),
+            _ => panic!("classes or tokens"),
+        }
         all.rows.ids.extend_from_slice(&batch.rows.ids);
         all.rows.types.extend_from_slice(&batch.rows.types);
         all.rows.lengths.extend_from_slice(&batch.rows.lengths);

@@ -86,6 +86,11 @@ pub(super) trait Machine: Debug + Send {
     /// When they cannot be read.
     fn weights_were_set(&mut self) -> Result<(), Error>;
 
+    /// Bytes of a GPU that the last step's activations and their gradients took; none of a machine that does not count them.
+    fn activation_bytes(&self) -> Option<usize> {
+        None
+    }
+
     /// The parts of a machine that composes operations.
     #[cfg(test)]
     fn composed(&self) -> Option<&super::composed::Composed> {

@@ -235,4 +235,8 @@ impl Machine for OnCuda {
     fn weights_were_set(&mut self) -> Result<(), Error> {
         self.tape().refresh()
     }
+
+    fn activation_bytes(&self) -> Option<usize> {
+        Some(self.tape().activation_bytes())
+    }
 }

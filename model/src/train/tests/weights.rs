@@ -56,6 +56,7 @@ fn tags_of_shards_are_learned() {
 
 #[test]
 fn tasks_of_every_kind_are_trained_together_with_any_attention_and_optimiser() {
+    use crate::attention::kam;
     use crate::attention::label::{LabelAttention, Mode};
     let mut setup = finetune::setup();
     let of_shards = setup_of(&beside_kimera(Task::MaskedLm, 0.5), Decoder::MaskedLm).outline.tasks;
@@ -67,6 +68,16 @@ fn tasks_of_every_kind_are_trained_together_with_any_attention_and_optimiser() {
     let all: Vec<Batch> = finetune::batches(1).into_iter().chain(graph).collect();
     let record = trainer.step(0, &all).unwrap();
     assert_eq!(record.tasks.len(), finetune::TASKS.len() + 5);
+    // KIMERA's tasks, masked words beside them, in rows with maps of what is known of them: each convolution learns of them all.
+    let mut knowing = setup_of(&beside_kimera(Task::MaskedLm, 0.5), Decoder::Linear);
+    knowing.outline.knowledge = Some(finetune::knowledge::settings());
+    let mut trainer = Trainer::new(knowing, &Device::Cpu).unwrap();
+    let weight = |trainer: &Trainer| trainer.params().get(&kam::weight_name(1)).unwrap().copy().unwrap();
+    let before = weight(&trainer);
+    let graph = batches(1).into_iter().chain([masked_texts(4, 1)]);
+    let graph: Vec<Batch> = graph.map(|batch| finetune::knowledge::with_maps(&batch)).collect();
+    assert_eq!(trainer.step(0, &graph).unwrap().tasks.len(), 5);
+    assert!(crate::nn::check::distance(&before, &weight(&trainer)) > 0.0);
     // The relation task alone, with its classes as labels.
     let mut labelled = setup_of(&Alphas::new([(Task::Relation, 1.0)]), Decoder::Linear);
     labelled.outline.tasks.retain(|task| task.name == "relation");

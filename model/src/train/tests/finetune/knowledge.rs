@@ -8,17 +8,35 @@ use crate::attention::kam::{self, Auxiliary, Merge, Skip};
 
 const MAPS: [Map; 2] = [Map::Entity, Map::Term];
 
+pub(crate) fn settings() -> kam::Settings {
+    let (auxiliary, merge) = (Auxiliary::ZeroPad, Merge::Convolution);
+    kam::Settings { maps: MAPS.len(), alpha: 0.2, skip: Skip::PostAdd, auxiliary, merge }
+}
+
 fn knowing() -> Setup {
     let mut setup = setup();
     setup.outline.pooling = Pooling::Mean;
-    setup.outline.knowledge = Some(kam::Settings {
-        maps: MAPS.len(),
-        alpha: 0.2,
-        skip: Skip::PostAdd,
-        auxiliary: Auxiliary::ZeroPad,
-        merge: Merge::Convolution,
-    });
+    setup.outline.knowledge = Some(settings());
     setup
+}
+
+/// The same rows, in which each token but \[CLS\] and \[SEP\] is a word and all words are one entity.
+pub(crate) fn with_maps(batch: &Batch) -> Batch {
+    let (mut rows, mut ids) = (Rows::default(), &batch.rows.ids[..]);
+    for length in &batch.rows.lengths {
+        let (row, others) = ids.split_at(*length);
+        ids = others;
+        let mut sample = Sample { real: u16::try_from(*length).unwrap(), ..Sample::default() };
+        sample.input_ids = row.iter().map(|id| id.cast_signed()).collect();
+        sample.token_types = vec![0; row.len()];
+        let mut words = 0..;
+        sample.words = row.iter().map(|id| if *id < 4 { NO_WORD } else { words.next().unwrap() }).collect();
+        sample.types = (0..words.start).collect();
+        sample.entities = vec![1; sample.types.len()];
+        sample.phrases = sample.types.iter().map(|word| word + 1).collect();
+        rows.push_known(&sample.row(), &MAPS).unwrap();
+    }
+    Batch { rows, ..batch.clone() }
 }
 
 /// `[CLS] a b [SEP]` and so many auxiliary tokens; a and b are one entity.
