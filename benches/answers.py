@@ -6,7 +6,7 @@ DATA has `kg-bert/data/umls` and the encoder `minilm`. OUT is the output folder 
 an entity's name another; a row's vector is the mean of its tokens', a score the cosine of both. Ranks are filtered, ties at the mean of their places.
 
 Without --train the weights are those that engraft trained (OUT/align/model), so that both score the same: told are the time of either, the largest difference of a score, and how
-many ranks differ. With --train the encoder is trained here first, by the settings of engraft's ledger and the same loss: a softmax over the cosines with all names of a batch and with
+many ranks differ; and, where engraft has classified triples (`triple_classification` in rank.json), AUROC and accuracy of the same true and false ones beside engraft's (benches/false_triples.py). With --train the encoder is trained here first, by the settings of engraft's ledger and the same loss: a softmax over the cosines with all names of a batch and with
 that of the triple's other end, but for names that a shown triple has there as well (SimKGC's `models.py`: in-batch and self-negatives), on its own draws.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import ledger
 import torch
-from rank import Graph, compared, told, updates
+from rank import Graph, classify, compared, told, updates
 from transformers import AutoModel, AutoTokenizer
 
 
@@ -108,6 +108,18 @@ def ranks(model, graph, triples):
     return found
 
 
+@torch.no_grad()
+def scores(model, graph, triples):
+    """The cosine of each triple with a blank for its object, and that object."""
+    model.eval()
+    found = []
+    for at in range(0, len(triples), 256):
+        some = triples[at : at + 256]
+        questions, names = vectors(model, graph, [graph.question(triple, 2) for triple in some]), vectors(model, graph, [graph.name(triple[2]) for triple in some])
+        found += (questions * names).sum(1).tolist()
+    return found
+
+
 def settings(out):
     """What the stage says that it was made with; settings that this peer does not have are refused."""
     how = ledger.made(out, "align")["described"]["fields"]
@@ -151,14 +163,16 @@ def main():
         print(json.dumps({"trained_s": round(time.perf_counter() - started, 1)}), flush=True)
         started = time.perf_counter()
         found = ranks(model, graph, asked)
-        print(json.dumps({"ranked_s": round(time.perf_counter() - started, 1), **told(found)}))
+        print(json.dumps({"ranked_s": round(time.perf_counter() - started, 1), **told(found)}), flush=True)
+        classify(given.out, "similarity", lambda triples: scores(model, graph, triples))
         return
     model = AutoModel.from_pretrained(given.out / "align/model")
     started = time.perf_counter()
     found = ranks(model, graph, asked)
     took = time.perf_counter() - started
     print(json.dumps({"ranked_s": round(took, 1), **told(found)}))
-    print(json.dumps(compared(given.out, found)))
+    print(json.dumps(compared(given.out, found)), flush=True)
+    classify(given.out, "similarity", lambda triples: scores(model, graph, triples))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@ DATA has `kg-bert/data/umls` and the encoder `minilm`. OUT is the output folder 
 each triple, rows are padded to the longest of their batch, and a batch is one question's candidates.
 
 Without --train the weights are those that engraft trained (OUT/retrain/model), so that both score the same: told are the time of either, the largest difference of a
-score, and how many ranks differ. With --train the encoder is trained here first, on the same budget: 5 epochs, a rate of 5e-5 after a warm-up of a tenth, 32 rows a
+score, and how many ranks differ. Where engraft has classified triples as well (`triple_classification` in rank.json), the same true and false ones are scored here (benches/false_triples.py), thresholds
+are chosen on `valid`, and AUROC and accuracy told beside engraft's; --triples leaves none of them out. With --train the encoder is trained here first, on the same budget: 5 epochs, a rate of 5e-5 after a warm-up of a tenth, 32 rows a
 batch, 5 corrupted triples each, in which any entity stands as often as another, and all rows are shuffled, as in KG-BERT.
+OUT's true and false triples are told apart by this model, too, if OUT has them.
 With --donors what is put in comes from another shown triple (engraft's sampler `uniform`) and a batch is five triples with their corrupted ones, 30 rows, as in engraft. With --state the training is kept there after each epoch, and goes on from there.
 
 With --relations the relation between a triple's subject and object is asked for, as `run_bert_relation_prediction.py` does: one pass for each pair of entities, with a blank
@@ -24,6 +26,8 @@ from pathlib import Path
 
 import torch
 from transformers import AutoModel, AutoTokenizer
+
+import false_triples
 
 
 def lines(path):
@@ -186,6 +190,29 @@ def ranks_of_relations(model, graph, triples):
     return found
 
 
+@torch.no_grad()
+def scores(model, graph, triples):
+    """What the output of true and false says of each triple: its log odds."""
+    model.eval()
+    found = []
+    for start in range(0, len(triples), 128):
+        logits = model(graph.batch(triples[start : start + 128]))
+        found += (logits[:, 1] - logits[:, 0]).tolist()
+    return found
+
+
+@torch.no_grad()
+def scores_of_relations(model, graph, triples):
+    """What the output of relations says of each triple: the log probability of its own."""
+    model.eval()
+    found, numbers = [], {relation: at for at, relation in enumerate(graph.relations)}
+    for start in range(0, len(triples), 128):
+        some = triples[start : start + 128]
+        said = torch.log_softmax(model(graph.questions(some)), 1)
+        found += said[torch.arange(len(some)), torch.tensor([numbers[relation] for _, relation, _ in some])].tolist()
+    return found
+
+
 def told(ranks):
     places = [rank for rank, _, _ in ranks.values()]
     hits = lambda most: sum(place <= most for place in places) / len(places)
@@ -227,6 +254,13 @@ def compared(out, found, file="ranks.parquet"):
     return {"compared": count, "ranks_that_differ": differ, "largest_difference_of_a_score": largest}
 
 
+def classify(out, by, score):
+    """Tells how well scores tell true triples from false ones, if engraft has told it."""
+    if (out / "rank/rank.json").exists():
+        if classified := false_triples.beside(out, names(out), by, score):
+            print(json.dumps({"triple_classification": classified}))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -247,7 +281,8 @@ def main():
     tokenizer = AutoTokenizer.from_pretrained(given.data / "minilm")
     graph = Graph(given.data / "kg-bert/data/umls", tokenizer)
     asked = graph.parts["test"][: given.triples]
-    batch, rank = (graph.questions, ranks_of_relations) if given.relations else (graph.batch, ranks)
+    batch, rank, score = (graph.questions, ranks_of_relations, scores_of_relations) if given.relations else (graph.batch, ranks, scores)
+    by = "relation" if given.relations else "triplet"
     classes = len(graph.relations) if given.relations else 2
     torch.manual_seed(given.seed)
     if given.train:
@@ -262,7 +297,8 @@ def main():
         print(json.dumps({"trained_s": round(time.perf_counter() - started, 1)}), flush=True)
         started = time.perf_counter()
         found = rank(model, graph, asked)
-        print(json.dumps({"ranked_s": round(time.perf_counter() - started, 1), **told(found)}))
+        print(json.dumps({"ranked_s": round(time.perf_counter() - started, 1), **told(found)}), flush=True)
+        classify(given.out, by, lambda triples: score(model, graph, triples))
         return
     from safetensors.torch import load_file
 
@@ -271,13 +307,13 @@ def main():
         graph.relations = {key: graph.relations[key] for key in names(given.out)[1]}
     model = Model(given.out / "retrain/model", classes)
     outputs = load_file(given.out / "retrain/model/outputs.safetensors")
-    output = "relation" if given.relations else "triplet"
-    model.linear.load_state_dict({name: outputs[f"{output}.{name}"] for name in ["weight", "bias"]})
+    model.linear.load_state_dict({name: outputs[f"{by}.{name}"] for name in ["weight", "bias"]})
     started = time.perf_counter()
     found = rank(model, graph, asked)
     took = time.perf_counter() - started
     print(json.dumps({"ranked_s": round(took, 1), **told(found)}))
-    print(json.dumps(compared(given.out, found, "relation_ranks.parquet" if given.relations else "ranks.parquet")))
+    print(json.dumps(compared(given.out, found, "relation_ranks.parquet" if given.relations else "ranks.parquet")), flush=True)
+    classify(given.out, by, lambda triples: score(model, graph, triples))
 
 
 if __name__ == "__main__":

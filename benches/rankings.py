@@ -8,6 +8,7 @@ engraft's own scores and model.
 First engraft's own model is asked by PyTorch: what the two find for the same weights. Then MODEL is trained here with the same rate, warm-up, epochs, batch, wording and number of negatives, drawn by the same rules. A bi-encoder (mean of
 tokens) as Sentence Transformers' MultipleNegativesRankingLoss does it: every passage of a batch is a negative of the queries that it does not answer. A cross-encoder (the pooler's output) by a softmax over a query's own passages,
 or each passage by itself. After it the last model is asked; with 0 epochs MODEL as it is.
+A benchmark that engraft trains nothing on (`trained_on`) is asked of the model that is trained here on the one that it names, once for both.
 """
 
 import argparse
@@ -186,6 +187,42 @@ def trained(encoder, folder, args, ours, wording):
             optimiser.zero_grad()
 
 
+def maker(args, own):
+    """What makes an encoder like engraft's in `own` of a folder."""
+    of = json.loads((own / "outputs.json").read_text())["outputs"]
+    output, most = of["tasks"][0]["output"], json.loads((own / "task.json").read_text())["max_tokens"]
+    if output["kind"] == "embedding":
+        assert of["pooling"] == "mean", f"{own}: no bi-encoder of mean-pooled tokens"
+        args.scale = output["scale"]
+        return lambda folder: Encoder(folder, most)
+    assert output["kind"] == "rank" and of["pooling"] == "learned_pooler", f"{own}: no plain cross-encoder of the pooler's output"
+    args.loss = output["loss"]
+    return lambda folder: CrossEncoder(folder, most, of["dropout"])
+
+
+def compared(args, name, path, ours, kept):
+    """The table's rows of a benchmark and a seed; `kept` has what was trained here, by benchmark and seed."""
+    on = ledger.made(args.out, path.parent.name)["described"]["fields"].get("benchmark.trained_on", name)
+    stage, test, asked = args.out / f"finetune-base-{on}-{ours['seed']}", ours["test"], {line["id"] for line in lines(path.parent / "test.jsonl")}
+    args.fields, own = ledger.from_checkpoint(args.out, stage.name), stage / "model"
+    said = args.fields["finetune.ranking.wording"]
+    assert said in WORDINGS, f"{stage.name}: no wording {said} here"
+    assert test["metric"] == "recall_at_1", f"{path}: measured by {test['metric']}"
+    wording, make, folder = WORDINGS[said], maker(args, own), args.out / f"benchmark-{name}/test"
+    rows, began = [("engraft", {**test["others"], "recall_at_1": test["value"], "queries": test["samples"]}, "")], time.perf_counter()
+    theirs = make(own)
+    assert not getattr(theirs, "missing", None), f"{own} lacks {theirs.missing}"
+    same = scores(theirs, folder, wording, asked)
+    rows.append(("PyTorch, engraft's weights", same, f"{time.perf_counter() - began:.0f}"))
+    began = time.perf_counter()
+    if (on, ours["seed"]) not in kept:
+        kept[on, ours["seed"]] = make(args.model)
+        if ours["settings"]["epochs"]:
+            trained(kept[on, ours["seed"]], args.out / f"benchmark-{on}/train", args, ours, wording)
+    found = scores(kept[on, ours["seed"]], folder, wording, asked)
+    return [*rows, ("PyTorch, its own training", found, f"{time.perf_counter() - began:.0f}")]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
@@ -196,38 +233,13 @@ def main():
     torch.set_num_threads(args.threads)
     names = args.benchmarks or sorted(path.name[len("benchmark-") :] for path in args.out.glob("benchmark-*") if (path / "test").is_dir())
     print("| benchmark, seed | by | recall_at_1 | recall_at_5 | mrr | queries | seconds |\n|---|---|--:|--:|--:|--:|--:|")
+    kept = {}
     for name in names:
         places = sorted(args.out.glob(f"finetune-base-{name}-[0-9]*/scores.json"))
         assert places, f"{args.out}: no finetune-base-{name}-SEED; run `engraft run scores` first"
         for path in places:
-            ours, own = json.loads(path.read_text()), path.parent / "model"
-            args.fields = ledger.from_checkpoint(args.out, path.parent.name)
-            said = args.fields["finetune.ranking.wording"]
-            assert said in WORDINGS, f"{path.parent.name}: no wording {said} here"
-            wording = WORDINGS[said]
-            of = json.loads((own / "outputs.json").read_text())["outputs"]
-            output = of["tasks"][0]["output"]
-            most = json.loads((own / "task.json").read_text())["max_tokens"]
-            if output["kind"] == "embedding":
-                assert of["pooling"] == "mean", f"{own}: no bi-encoder of mean-pooled tokens"
-                args.scale, make = output["scale"], lambda folder: Encoder(folder, most)
-            else:
-                assert output["kind"] == "rank" and of["pooling"] == "learned_pooler", f"{own}: no plain cross-encoder of the pooler's output"
-                args.loss, make = output["loss"], lambda folder: CrossEncoder(folder, most, of["dropout"])
-            asked = {line["id"] for line in lines(path.parent / "test.jsonl")}
-            test, rows = ours["test"], [("engraft", {**ours["test"]["others"], "recall_at_1": ours["test"]["value"], "queries": ours["test"]["samples"]}, "")]
-            assert test["metric"] == "recall_at_1", f"{path}: measured by {test['metric']}"
-            began = time.perf_counter()
-            theirs = make(own)
-            assert not getattr(theirs, "missing", None), f"{own} lacks {theirs.missing}"
-            same = scores(theirs, args.out / f"benchmark-{name}/test", wording, asked)
-            rows.append(("PyTorch, engraft's weights", same, f"{time.perf_counter() - began:.0f}"))
-            began, encoder = time.perf_counter(), make(args.model)
-            if ours["settings"]["epochs"]:
-                trained(encoder, args.out / f"benchmark-{name}/train", args, ours, wording)
-            found = scores(encoder, args.out / f"benchmark-{name}/test", wording, asked)
-            rows.append(("PyTorch, its own training", found, f"{time.perf_counter() - began:.0f}"))
-            for by, of, seconds in rows:
+            ours = json.loads(path.read_text())
+            for by, of, seconds in compared(args, name, path, ours, kept):
                 numbers = " | ".join(f"{100 * of[key]:.2f}" for key in ("recall_at_1", "recall_at_5", "mrr"))
                 print(f"| {name}, {ours['seed']} | {by} | {numbers} | {of['queries']} | {seconds} |", flush=True)
 

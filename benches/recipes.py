@@ -8,7 +8,8 @@ with the most batches is done (`round_robin`, as the paper has it: MT-Clinical B
 scored on `test`. Where the recipe has `then`, the refined encoder is fine-tuned on each task with a new layer, as benches/sets.py does it, beside `finetune-RECIPE-NAME-SEED/`.
 Optimiser, rate and clipping are those of the ledger (benches/tuning.py).
 
-Other schedules, quirks of reference codes, weights of tasks, tasks of shards and maps have no peer here and are refused; what benches/sets.py does otherwise is done otherwise here, too.
+Other schedules, quirks of reference codes, weights of tasks, tasks of shards, attention by maps or labels, spans, masked words and rankings have no peer here and are refused; what benches/sets.py does
+otherwise is done otherwise here, too.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import time
 from pathlib import Path
 
 import ledger
+import measures
 import sets
 import torch
 import tuning
@@ -38,6 +40,15 @@ class Heads(torch.nn.Module):
             model = sets.Model(folder, max(1, len(index["classes"])), of, dropout)
             model.encoder = encoder  # the same for all
             self.tasks[name] = model
+
+
+def index_of(folder):
+    """What is asked of a task, of a kind that is done here."""
+    path = folder / "index.json"
+    assert path.exists(), f"{folder.name}: rankings are not done here"
+    index = json.loads(path.read_text())
+    assert index["kind"] in ("one_class", "any_classes", "score", "tags", "choice"), f"{folder.name}: {index['kind']} is not done here"
+    return index
 
 
 def schedule(fields, stage):
@@ -70,7 +81,7 @@ def joint(args, seed, ours, out):
     tuning.refuse_what_is_not_done_here(fields, out.name)
     turns, batch_of = schedule(fields, out.name)
     subwords = {"subwords": fields["finetune.subwords"]}
-    indices = {name: read(args.out / f"benchmark-{name}" / "index.json") | subwords for name in ours}
+    indices = {name: index_of(args.out / f"benchmark-{name}") | subwords for name in ours}
     of, tokens = {}, {}
     said = read(out / "model" / "task.json")
     for task in said["tasks"]:
@@ -115,7 +126,7 @@ def alone(args, name, seed, encoder):
         encoder.save_pretrained(folder)
         AutoTokenizer.from_pretrained(args.model).save_pretrained(folder)
         fields = ledger.made(args.out, out.name)["described"]["fields"]
-        score, _ = sets.trained(args.out / f"benchmark-{name}", argparse.Namespace(model=folder), ours, out, fields)
+        (score,), _ = sets.trained(args.out / f"benchmark-{name}", argparse.Namespace(model=folder), ours, out, fields)
     return ours["test"]["value"], score
 
 
@@ -143,7 +154,7 @@ def main():
         cells = []
         for scores in zip(*pairs):
             scores = [100 * score for score in scores]
-            cells += [sets.interval(scores), ", ".join(f"{score:.1f}" for score in scores)]
+            cells += [measures.interval(scores), ", ".join(f"{score:.1f}" for score in scores)]
         print(f"| {name} | {how} | {' | '.join(cells)} |")
     print(f"\n{(time.perf_counter() - began) / len(outs):.0f} seconds a seed, {args.threads} threads")
 

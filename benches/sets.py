@@ -6,7 +6,10 @@ OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` 
 settings (and of `ledger.jsonl`), the pooling and engraft's own scores, so that both sides have the same seeds, rate, warm-up, epochs, batch, weight decay, longest rows, dropout and patience. Rows start from a checkpoint as it is, which MODEL has to be. A row with label embeddings, or
 with maps of KAM-BERT, is trained with those here, too (benches/labels.py: the paper's way, from a random beginning; benches/knowledge.py: the maps of engraft's stage). What is done is what most
 scripts do: rows padded to the longest of their batch, a look at `dev` after every epoch, an end after as many looks without a better one as engraft has patience for, the best
-model's scores on `test`, by the benchmark's own measure; optimiser, rate and clipping are those of the ledger (benches/tuning.py), and a setting that is not done here is refused.
+model's scores on `test`, by the benchmark's own measure (benches/measures.py); optimiser, rate and clipping are those of the ledger (benches/tuning.py), and a setting that is not done here is refused.
+
+Without BENCHMARK all are trained that OUT has, but for masked words. A benchmark that engraft trains nothing on (`trained_on`, as MNLI's mismatched test) is asked of the models that are trained here on the
+one that it names, once for both. A row that a benchmark does not have (label embeddings are of classes) is left out with a word; a row that none of them has, or a BENCHMARK that has none of the rows, ends the script.
 
 Where engraft was told to train on or look at no more than some examples (finetune.max_examples), as many are drawn here for `train` and `dev`; the examples of `test` are the very same.
 
@@ -18,6 +21,7 @@ import argparse
 import json
 import math
 import random
+import sys
 import time
 from pathlib import Path
 
@@ -28,8 +32,11 @@ import classifier
 import knowledge
 import labels
 import ledger
+import measures
 import spans
 import tuning
+
+MASKED = "masked words have no peer here"
 
 
 class Model(classifier.Classifier):
@@ -101,67 +108,6 @@ def loss_of(kind, logits, rows, tagged):
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
 
 
-def entities(tags, names):
-    """Spans by conlleval's rules."""
-    found, start, kind = set(), None, None
-    for at, tag in enumerate([names[tag] for tag in tags] + ["O"]):
-        goes_on = tag.startswith("I-") and kind == tag[2:]
-        if kind is not None and not goes_on:
-            found.add((start, at, kind))
-            kind = None
-        if tag != "O" and not goes_on:
-            start, kind = at, tag[2:]
-    return found
-
-
-def f1(hits, said, true):
-    return 2 * hits / (said + true) if said + true else 0.0
-
-
-def measured(index, rows, said):
-    kind, measure = index["kind"], index["measure"]
-    if kind == "tags":
-        hits = all_said = all_true = 0
-        for row, tags in zip(rows, said):
-            found, true = entities(tags, index["classes"]), entities(row["answer"]["tags"]["tags"], index["classes"])
-            hits, all_said, all_true = hits + len(found & true), all_said + len(found), all_true + len(true)
-        return f1(hits, all_said, all_true)
-    if kind == "score":
-        assert measure == "pearson", f"no {measure} here"
-        true = [row["answer"]["score"] for row in rows]
-        x, y = (torch.tensor(of, dtype=torch.float64) for of in (true, said))
-        x, y = x - x.mean(), y - y.mean()
-        return float((x * y).sum() / math.sqrt(float((x * x).sum() * (y * y).sum()) or 1.0))
-    if kind == "any_classes":
-        assert measure == "example_f1", f"no {measure} here"
-        precision = recall = 0.0
-        for row, classes in zip(rows, said):
-            true = set(row["answer"]["classes"])
-            both = len(true & classes)
-            none = not true and not classes
-            precision += 1.0 if none else both / len(classes) if classes else 0.0
-            recall += 1.0 if none else both / len(true) if true else 0.0
-        precision, recall = precision / len(rows), recall / len(rows)
-        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-    true = [row["answer"]["choice"]["right"] if kind == "choice" else row["answer"]["class"] for row in rows]
-    if measure == "accuracy":
-        return sum(a == b for a, b in zip(true, said)) / len(true)
-    count = [[0] * len(index["classes"]) for _ in index["classes"]]
-    for a, b in zip(true, said):
-        count[a][b] += 1
-    if measure == "matthews":
-        rows_sum, cols = [sum(row) for row in count], [sum(col) for col in zip(*count)]
-        total, right = len(true), sum(count[c][c] for c in range(len(count)))
-        under = math.sqrt((total**2 - sum(c * c for c in cols)) * (total**2 - sum(r * r for r in rows_sum)))
-        return (right * total - sum(r * c for r, c in zip(rows_sum, cols))) / under if under else 0.0
-    kept = [c for c in range(len(count)) if c != index.get("nothing")]
-    hits, cols, sums = [count[c][c] for c in kept], [sum(row[c] for row in count) for c in kept], [sum(count[c]) for c in kept]
-    if measure == "micro_f1":
-        return f1(sum(hits), sum(cols), sum(sums))
-    assert measure == "macro_f1", f"no {measure} here"
-    return sum(f1(*of) for of in zip(hits, cols, sums)) / len(kept)
-
-
 @torch.no_grad()
 def answers(model, tokenizer, index, rows, most, maps):
     model.eval()
@@ -182,66 +128,98 @@ def answers(model, tokenizer, index, rows, most, maps):
                     if word is not None:
                         tags[word] = best[token]
                 said[place] = tags
-            elif index["kind"] == "score":
-                said[place] = float(logits[at, 0])
-            elif index["kind"] == "any_classes":
-                said[place] = set((logits[at] > 0).nonzero().flatten().tolist())
             else:
-                said[place] = int(logits[at].argmax())
-    return measured(index, rows, said)
+                said[place] = logits[at].tolist() if index["kind"] != "score" else float(logits[at, 0])
+    return measures.measured(index, rows, said)
+
+
+def tested(rows, out):
+    """The examples of `test` whose answers lie in `out`."""
+    ids = {json.loads(line)["id"] for line in (out / "test.jsonl").read_text().split("\n") if line}
+    return [row for row in rows if row["part"] == "test" and row["id"] in ids]
 
 
 def parts(rows, ours, out):
-    """As many examples of each part as engraft had; of `test` those whose answers lie in `out`."""
-    tested = {json.loads(line)["id"] for line in (out / "test.jsonl").read_text().split("\n") if line}
+    """As many examples of each part as engraft had; of `test` the very same."""
     of = {part: [row for row in rows if row["part"] == part] for part in ("train", "dev")}
     for part, most in (("train", ours["train"]), ("dev", ours["dev"]["samples"])):
         if len(of[part]) > most:
             of[part] = random.Random(part).sample(of[part], most)
-    return of | {"test": [row for row in rows if row["part"] == "test" and row["id"] in tested]}
+    return of | {"test": tested(rows, out)}
 
 
-def model_of(folder, out, args, index, fields):
-    """The model that a row is of, its maps if it has some, and how spans are told if it finds some."""
+def read(folder, fields, classes=None):
+    """What is asked of a benchmark, and its examples; by the numbers of `classes`, those that its models have learnt, where they have learnt them elsewhere."""
+    index = json.loads((folder / "index.json").read_text()) | {"subwords": fields["finetune.subwords"]}
+    rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
+    rows = [row | {"line": line} for line, row in enumerate(rows)]
+    return (index, rows) if classes is None else (renumbered(index, rows, classes), rows)
+
+
+def renumbered(index, rows, classes):
+    """Gives the classes of examples other numbers."""
+    numbers = [classes.index(name) for name in index["classes"]]
+    for answer in (row["answer"] for row in rows):
+        if "class" in answer:
+            answer["class"] = numbers[answer["class"]]
+        elif "classes" in answer:
+            answer["classes"] = sorted(numbers[c] for c in answer["classes"])
+        elif "tags" in answer:
+            answer["tags"]["tags"] = [numbers[c] for c in answer["tags"]["tags"]]
+    return index | {"classes": classes} | ({"nothing": numbers[index["nothing"]]} if "nothing" in index else {})
+
+
+def maps_of(folder, out):
+    """The maps of a benchmark that a model attends by, if it does."""
+    told = json.loads((out / "model" / "task.json").read_text()).get("knowledge")
+    return told and knowledge.Maps(folder.with_name(folder.name.replace("benchmark-", "maps-", 1)), told)
+
+
+def model_of(out, args, index, fields):
+    """The model that a row is of, and how spans are told if it finds some."""
     outputs = json.loads((out / "model" / "outputs.json").read_text())["outputs"]
     pooling, by_label, by_maps = outputs["pooling"], outputs.get("labels"), outputs.get("knowledge")
     task = json.loads((out / "model" / "task.json").read_text())
     args.tokens, told, dropout = task["max_tokens"], task["tasks"][0].get("spans"), fields["finetune.dropout"]
     width = 2 if told else max(1, len(index["classes"]))
+    assert index["kind"] != "masked_words", f"{out}: {MASKED}"
     assert told or index["kind"] == "tags" or pooling in ("learned_pooler", "mean", "cls"), f"{out}: no pooling {pooling} here"
     if by_label:
         begin = fields["attention.labels.begin"]
         assert index["kind"] == "one_class" and (by_label["mode"], begin, pooling) == ("paper", "random", "learned_pooler"), f"{out}: of label embeddings the paper's alone, from a random beginning, are trained here, for one class"
-        return labels.Model(args.model, width, dropout, by_label["lambda"]), None, None
+        return labels.Model(args.model, width, dropout, by_label["lambda"]), None
     if by_maps:
         assert index["kind"] in ("one_class", "score", "any_classes") and pooling == "learned_pooler", f"{out}: with maps, classes and scores are trained here, by the pooler's output"
-        maps = knowledge.Maps(folder.with_name(folder.name.replace("benchmark-", "maps-", 1)), task["knowledge"])
-        return knowledge.Model(args.model, width, dropout, by_maps), maps, None
-    return Model(args.model, width, "tokens" if told or index["kind"] == "tags" else pooling, dropout), None, told
+        return knowledge.Model(args.model, width, dropout, by_maps), None
+    return Model(args.model, width, "tokens" if told or index["kind"] == "tags" else pooling, dropout), told
 
 
-def run(folder, args, ours, out):
-    """The score of a row that starts from the checkpoint, and the seconds that it took."""
-    return trained(folder, args, ours, out, ledger.from_checkpoint(args.out, out.name))
+def windows(tokenizer, rows, args, told):
+    """The rows of each question, where spans are told."""
+    return {row["id"]: spans.windows(tokenizer, row, args.tokens, told) for row in rows} if told else {}
 
 
-def trained(folder, args, ours, out, fields):
-    """The score of a model that begins with `args.model`, trained as `fields` have it."""
+def trained(folder, args, ours, out, fields, others=()):
+    """Scores on `test` of a model that begins with `args.model`, trained as `fields` have it: of its own set and of `others`, each a folder and engraft's stage; and the seconds that the first took."""
     seed, settings = ours["seed"], ours["settings"]
     tuning.refuse_what_is_not_done_here(fields, out.name)
-    index = json.loads((folder / "index.json").read_text()) | {"subwords": fields["finetune.subwords"]}
-    rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
-    rows = [row | {"line": line} for line, row in enumerate(rows)]
+    index, rows = read(folder, fields)
     of = parts(rows, ours, out)
     torch.manual_seed(seed)
     chance = random.Random(seed)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
-    model, maps, told = model_of(folder, out, args, index, fields)
-    features = {row["id"]: spans.windows(tokenizer, row, args.tokens, told) for of_part in of.values() for row in of_part} if told else {}
+    model, told = model_of(out, args, index, fields)
+    maps = maps_of(folder, out)
+    features = windows(tokenizer, [row for some in of.values() for row in some], args, told)
+    # Settings of spans that are as they are by default stand in no ledger.
+    negatives = fields.get("finetune.spans.negatives", 2)
     if told:
         has = lambda row: any(window["ends"] != (0, 0) for window in features[row["id"]])
         of["train"] = [row for row in of["train"] if has(row) or not row["answer"]["span"]["accepted"]]
-    score_of = lambda part: spans.answers(model, of[part], features, told, index["measure"]) if told else answers(model, tokenizer, index, of[part], args.tokens, maps)
+
+    def score_of(index, rows, maps, features):
+        return spans.answers(model, rows, features, told, index["measure"]) if told else answers(model, tokenizer, index, rows, args.tokens, maps)
+
     training = tuning.Training(model, fields, settings, settings["epochs"] * math.ceil(len(of["train"]) / settings["batch"]))
     best, began = tuning.Best(fields), time.perf_counter()
     for _ in range(settings["epochs"]):
@@ -250,25 +228,77 @@ def trained(folder, args, ours, out, fields):
         for start in range(0, len(of["train"]), settings["batch"]):
             some = of["train"][start : start + settings["batch"]]
             if told:
-                lost = spans.loss(model, [window for row in some for window in spans.drawn(features[row["id"]], chance, fields["finetune.spans.negatives"])])
+                lost = spans.loss(model, [window for row in some for window in spans.drawn(features[row["id"]], chance, negatives)])
             else:
                 batch, tagged = encoded(tokenizer, some, args.tokens, maps, index["subwords"])
                 lost = loss_of(index["kind"], model(batch), some, tagged) + (model.label_loss() if isinstance(model, labels.Model) else 0.0)
             training.step(lost)
-        if best.is_enough(score_of("dev"), model):
+        if best.is_enough(score_of(index, of["dev"], maps, features), model):
             break
     model.load_state_dict(best.kept)
-    return score_of("test"), time.perf_counter() - began
+    scores, seconds = [score_of(index, of["test"], maps, features)], time.perf_counter() - began
+    for other, stage in others:
+        asked, rows = read(other, fields, index["classes"])
+        rows = tested(rows, stage)
+        scores.append(score_of(asked, rows, maps_of(other, out), windows(tokenizer, rows, args, told)))
+    return scores, seconds
 
 
-def interval(scores):
-    """The mean, and where the mean over all seeds lies (95 %, Student's t)."""
-    mean, count = sum(scores) / len(scores), len(scores)
-    if count < 2:
-        return f"{mean:.1f}"
-    t = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}[count]
-    half = t * math.sqrt(sum((score - mean) ** 2 for score in scores) / (count - 1) / count)
-    return f"{mean:.1f} [{mean - half:.1f}, {mean + half:.1f}]"
+def stages(out, row, name):
+    """engraft's fine-tunings of a row on a benchmark, by seed."""
+    before = f"finetune-{row}-{name}-"
+    found = [path.parent for path in out.glob(f"{before}[0-9]*/scores.json") if path.parent.name[len(before) :].isdigit()]
+    return {int(stage.name[len(before) :]): stage for stage in sorted(found, key=lambda stage: int(stage.name[len(before) :]))}
+
+
+def left_out(name, why):
+    print(f"{name} is left out: {why}", file=sys.stderr, flush=True)
+
+
+def asked(args):
+    """The stages of each cell that is asked for, by benchmark and row; what has none, or no peer, is left out with a word."""
+    names = args.benchmarks
+    if not names:
+        folders = sorted(path.parent for path in args.out.glob("benchmark-*/index.json"))
+        kinds = {folder.name[len("benchmark-") :]: json.loads((folder / "index.json").read_text())["kind"] for folder in folders}
+        names = [name for name, kind in kinds.items() if kind != "masked_words"]
+        for name in (name for name, kind in kinds.items() if kind == "masked_words"):
+            left_out(name, MASKED)
+    cells = {(name, row): stages(args.out, row, name) for name in names for row in args.rows}
+    for name in args.benchmarks:
+        assert any(cells[name, row] for row in args.rows), f"{args.out}: no finetune-{args.rows[0]}-{name}-SEED; run `engraft run scores` first"
+    for row in args.rows:
+        assert any(cells[name, row] for name in names), f"{args.out}: no finetune-{row}-NAME-SEED; run `engraft run scores` first"
+    for name, row in (cell for cell, found in cells.items() if not found):
+        left_out(f"{name}, {row}", f"engraft has no finetune-{row}-{name}-SEED")
+    return {cell: found for cell, found in cells.items() if found}
+
+
+def by_model(out, cells):
+    """The benchmarks that are asked of models, its own first, by the benchmark that these are trained on and by row."""
+    found = {}
+    for (name, row), of in cells.items():
+        fields = ledger.made(out, next(iter(of.values())).name)["described"]["fields"]
+        found.setdefault((fields.get("benchmark.trained_on", name), row), []).append(name)
+    return {(on, row): sorted(names, key=lambda name: name != on) for (on, row), names in found.items()}
+
+
+def scored(args, on, row, of):
+    """Of each benchmark the scores of engraft and of PyTorch, one for each seed, and the seconds that the training of a seed took; `of` has the stages of each, by seed."""
+    folder = lambda name: args.out / f"benchmark-{name}"
+    own, found, seconds = stages(args.out, row, on), {name: ([], []) for name in of}, []
+    for seed in sorted({seed for stages_of in of.values() for seed in stages_of}):
+        others = [name for name in of if name != on and seed in of[name]]
+        assert seed in own, f"{args.out}: no finetune-{row}-{on}-{seed}, whose model {' and '.join(of)} are asked of; run `engraft run scores` first"
+        ours = json.loads((own[seed] / "scores.json").read_text())
+        fields = ledger.from_checkpoint(args.out, own[seed].name)
+        theirs, took = trained(folder(on), args, ours, own[seed], fields, [(folder(name), of[name][seed]) for name in others])
+        for name, score in zip([on, *others], theirs):
+            if seed in of.get(name, ()):
+                found[name][0].append(json.loads((of[name][seed] / "scores.json").read_text())["test"]["value"])
+                found[name][1].append(score)
+        seconds.append(took)
+    return found, sum(seconds) / len(seconds)
 
 
 def main():
@@ -280,18 +310,16 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    names = args.benchmarks or sorted(path.name[len("benchmark-") :] for path in args.out.glob("benchmark-*") if (path / "index.json").exists())
-    print("| benchmark | row | engraft | seeds | PyTorch | seeds | seconds a seed |\n|---|---|--:|---|--:|---|--:|")
-    for name, row in [(name, row) for name in names for row in args.rows]:
-        places = sorted(args.out.glob(f"finetune-{row}-{name}-[0-9]*/scores.json"))
-        ours = [json.loads(path.read_text()) for path in places]
-        assert ours, f"{args.out}: no finetune-{row}-{name}-SEED; run `engraft run scores` first"
-        found = [run(args.out / f"benchmark-{name}", args, of, path.parent) for of, path in zip(ours, places)]
-        columns = []
-        for scores in ([100 * of["test"]["value"] for of in ours], [100 * score for score, _ in found]):
-            columns += [interval(scores), ", ".join(f"{score:.1f}" for score in scores)]
-        seconds = sum(of for _, of in found) / len(found)
-        print(f"| {name} | {row} | {' | '.join(columns)} | {seconds:.0f} |", flush=True)
+    cells = asked(args)
+    print("| benchmark | row | engraft | seeds | PyTorch | seeds | seconds a seed |\n|---|---|--:|---|--:|---|--:|", flush=True)
+    for (on, row), names in by_model(args.out, cells).items():
+        found, seconds = scored(args, on, row, {name: cells[name, row] for name in names})
+        for name, both in found.items():
+            columns = []
+            for scores in ([100 * score for score in scores] for scores in both):
+                columns += [measures.interval(scores), ", ".join(f"{score:.1f}" for score in scores)]
+            took = f"{seconds:.0f}" if name == on else f"the model of {on}"
+            print(f"| {name} | {row} | {' | '.join(columns)} | {took} |", flush=True)
 
 
 if __name__ == "__main__":
