@@ -89,6 +89,11 @@ pub trait PublishedSet {
         None
     }
 
+    /// What the configuration wants to be told apart, by its names in the files; nothing where that is all there is.
+    fn wanted(&self) -> &[String] {
+        &[]
+    }
+
     /// Hands each item of a file to `take`, in order, and says what became of the file: the last step keeps the items.
     ///
     /// # Errors

@@ -42,6 +42,30 @@ fn classes_that_train_lacks_and_texts_that_it_shares_are_told() {
 }
 
 #[test]
+fn kinds_of_entities_that_no_text_has_are_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let tags = "fever\tB-sign\n.\tO\n\nan\tO\nachy\tB-sign\nback\tB-site\n\n";
+    for file in ["train.conll", "dev.conll", "test.conll"] {
+        put(folder.path(), file, tags);
+    }
+    let of = |kinds: &str| {
+        let format = "{ format.conll = { scheme = \"bio\", separator = \"tab\" }, kinds = ";
+        let set = format!(
+            "format.tagged = {format}{kinds} }}, train = [\"train.conll\"], dev = [\"dev.conll\"], test = [\"test.conll\"]"
+        );
+        benchmark(folder.path(), &set)
+    };
+    says(
+        &of("[\"sign\", \"sites\"]"),
+        0,
+        &["tagged.kinds asks for sites, and no text has such an entity; there are entities of sign"],
+    );
+    let clean = of("[\"sign\", \"site\"]");
+    says(&clean, 0, &[]);
+    assert!(!clean.text().contains("no text has such"), "{}", clean.text());
+}
+
+#[test]
 fn what_another_benchmark_trains_on_is_shown_by_that_one() {
     let folder = tempfile::tempdir().unwrap();
     put(folder.path(), "test.tsv", &rows(&["a dry cough|lung", "a murmur|heart"]));

@@ -59,6 +59,20 @@ pub(super) fn doubt(context: &Context, key: &str, index: &Index, shared: &Shared
     Ok(())
 }
 
+/// Warns of kinds of entities that are asked for and that no text has.
+pub(super) fn missing(context: &Context, key: &str, wanted: &[String], index: &Index) {
+    let has = |kind: &&String| index.classes.iter().any(|class| class.strip_prefix("B-") == Some(kind));
+    let missing: Vec<&str> = wanted.iter().filter(|kind| !has(kind)).map(String::as_str).collect();
+    if !missing.is_empty() {
+        let found = index.classes.iter().filter_map(|class| class.strip_prefix("B-"));
+        context.warn(format!(
+            "{key}: tagged.kinds asks for {}, and no text has such an entity; there are entities of {} (others are left out): spell it as the files do",
+            missing.join(", "),
+            found.collect::<Vec<_>>().join(", ")
+        ));
+    }
+}
+
 /// Leaves the examples of each part, and of the most frequent classes, as facts.
 pub(super) fn record(context: &Context, index: &Index) {
     let parts = index.parts.iter().map(|counts| json!({"part": counts.part, "examples": counts.examples}));

@@ -255,6 +255,7 @@ impl Source {
         let index = write::write(context.out(), &examples, self.config.licence, &funnel)?;
         classes::record(context, &index);
         classes::doubt(context, &self.key, &index, &shared)?;
+        classes::missing(context, &self.key, set.wanted(), &index);
         context.record("measure", json!(index.measure));
         context.record("texts_also_trained_on", json!(shared));
         super::record(context, &[(name, &funnel), (UNLABELLED, &unlabelled)]);

@@ -103,6 +103,10 @@ impl PublishedSet for Config {
         Measure::EntityF1
     }
 
+    fn wanted(&self) -> &[String] {
+        self.kinds.as_deref().unwrap_or_default()
+    }
+
     /// What became of lines that are no text, of entities, and of texts are steps of their own.
     fn read(&self, file: &Path, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
         let (mut labels, mut documents, mut step) = (Labels::default(), vec![], Step::new("texts"));
