@@ -8,6 +8,8 @@ use base::whole::write_whole;
 use engraft_tests::{Engraft, json};
 use serde_json::{Value, json as object};
 
+mod by_preset;
+
 const CONFIG: &str = r#"version = 5
 extends = ["label-embedding-tables", "world"]
 data = "data"

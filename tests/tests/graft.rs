@@ -8,6 +8,8 @@ use engraft_tests::python::{at_home, loaded};
 use engraft_tests::{Engraft, artifacts, json};
 use serde_json::Value;
 
+mod retraining;
+
 /// Beside the settings that all tests of it have.
 const OWN: [&str; 7] = [
     "retrain.epochs=1",
@@ -160,51 +162,6 @@ fn one_mask_is_searched_over_several_tests_of_one_model() {
     assert!(searched > alone && searched == measured, "{searched} {measured} {alone}");
     let twice = run(&["plan"], "graft.mask_also=[\"capr\"]").output();
     assert!(twice.text().contains("expected a benchmark whose trained_on is \"capr\""), "{}", twice.text());
-}
-
-#[test]
-fn benchmarks_have_masks_of_their_own_and_the_best_retraining_is_the_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path();
-    let run = |verb: &[&str], own: &str| {
-        let engraft = one_benchmark(verb, out, "[\"base\", \"hard\"]").set("retrain.max_steps=2");
-        let search = "graft.retrain_search={ trials = 2, learning_rate = { least = 1e-4, most = 1e-2 }, warmup_steps = [], epochs = [], tau = [0.0, 0.5] }";
-        engraft.set(&format!("graft.own_masks={own}")).set("graft.mask_benchmark=capr").set(search)
-    };
-    run(&["run", "results"], "[\"diagnoses\"]").ok();
-    let searched_on =
-        |stage: &str| json(out.join(stage).join("search.json"))["metric"].as_str().unwrap().to_owned();
-    assert_eq!(searched_on("mask-hard"), "recall_at_1");
-    assert_eq!(searched_on("mask-hard-diagnoses"), "auroc_macro");
-    for (stage, tau) in [("mask-hard-tau-0_5", 0.5), ("mask-hard-diagnoses-tau-0", 0.0)] {
-        let search = json(out.join(stage).join("search.json"));
-        let [from, to] = ["original_score", "threshold"].map(|key| search[key].as_f64().unwrap());
-        assert!((from * tau - to).abs() < 1e-12, "{stage}: {search}");
-    }
-    // What a row is made of is the trial with the best score on dev, of its own benchmarks.
-    for (stage, benchmark) in [("retrain-hard", "capr"), ("retrain-hard-diagnoses", "diagnoses")] {
-        let scores =
-            |trial: usize| json(out.join(format!("trial-{stage}-trial-{trial}-{benchmark}-1/scores.json")));
-        let dev = [0, 1].map(|trial| scores(trial)["dev"]["value"].as_f64().unwrap());
-        let best = usize::from(dev[1] > dev[0]);
-        let chosen = json(out.join(stage).join("chosen.json"));
-        assert_eq!(chosen["trial"].as_u64(), Some(best as u64), "{stage}: {dev:?} {chosen}");
-        let weights = |stage: &str| std::fs::read(out.join(stage).join("model/model.safetensors")).unwrap();
-        assert!(weights(stage) == weights(&format!("{stage}-trial-{best}")), "{stage}");
-        assert!(weights(stage) != weights(&format!("{stage}-trial-{}", 1 - best)), "{stage}");
-    }
-    let facts = json(out.join("results/grafting.json"));
-    let kinds: Vec<&String> = facts["masks"].as_object().unwrap().keys().collect();
-    assert_eq!(kinds.len(), 6, "{kinds:?}");
-    let hard = facts["rows"].as_array().unwrap().iter().find(|row| row["name"] == "hard").unwrap();
-    assert!(facts["masks"].get(hard["mask"].as_str().unwrap()).is_some(), "{hard}");
-    assert!(facts["notes"].to_string().contains("retrain-hard-diagnoses: trial"), "{}", facts["notes"]);
-    for (own, why) in
-        [("[\"capr\"]", "whose masks the others share"), ("[\"none\"]", "but [[benchmarks]] has")]
-    {
-        let refused = run(&["plan"], own).output();
-        assert!(refused.text().contains(why), "{}", refused.text());
-    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The presets of papers' own experiments, each whole, on files made in the layouts that they are given out in, and with a small BERT.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -49,6 +50,30 @@ pub(super) fn annotations(name: &str) -> String {
     object!({ "name": name, "documents": documents, "queries": queries }).to_string()
 }
 
+/// HealthQA's file as its authors send it, and the annotations of its passages, which have no texts: each is called by the line that it stands in.
+fn healthqa(data: &Path) {
+    let mut annotated: Value = serde_json::from_str(&annotations("HealthQA")).unwrap();
+    let (mut lines, mut called) = (vec![], BTreeMap::new());
+    for document in annotated["documents"].as_array_mut().unwrap() {
+        let text = std::mem::replace(&mut document["text"], Value::from(""));
+        let passages = text.as_str().unwrap().lines();
+        for (place, passage) in document["annotations"].as_array_mut().unwrap().iter_mut().zip(passages) {
+            let line = Value::from(format!("pinfo-mz-test-{}", lines.len()));
+            called.insert(place["id"].as_str().unwrap().to_owned(), line.clone());
+            place["id"] = line;
+            lines.push(format!("1\twhat of it ?\t{passage}\n"));
+            // What answers nothing stands between them.
+            lines.push("0\twhat of it ?\tNothing is known.\n".to_owned());
+        }
+    }
+    for query in annotated["queries"].as_array_mut().unwrap() {
+        let answer = &mut query["results"][0]["id"];
+        *answer = called[answer.as_str().unwrap()].clone();
+    }
+    put(data, "cdv/data/HealthQA/HealthQA_test_annotations.json", &annotated.to_string());
+    put(data, "healthqa/pinfo-mz-test.txt", &lines.concat());
+}
+
 fn articles() -> String {
     let article = |number: usize| -> Value {
         let (title, mut text, mut sections) = (word(number), String::new(), vec![]);
@@ -77,12 +102,10 @@ fn kimera_goes_from_umls_to_its_table_by_either_preset() {
     let (folder, data) = (folder.path(), folder.path().join("data"));
     world(folder);
     checkpoint(&data, "bert");
-    for set in ["MedQuAD", "HealthQA"] {
-        put(&data, &format!("cdv/data/{set}/{set}_test_annotations.json"), &annotations(set));
-    }
+    put(&data, "cdv/data/MedQuAD/MedQuAD_test_annotations.json", &annotations("MedQuAD"));
+    healthqa(&data);
     let list = "data/MedQuAD/MedQuAD-master/1_Compendium_QA/0000001.xml\n";
     put(&data, "cdv/data/MedQuAD/MedQuAD_test_sources.tsv", list);
-    put(&data, "healthqa/pinfo-mz-test.txt", "1\ta question\ta passage\n");
     put(&data, "wikisection/wd_disease_train.json", &articles());
     for (preset, sets) in
         [("umls-graft", vec!["medquad"]), ("kimera-retrieval", vec!["wiki", "medquad", "healthqa"])]

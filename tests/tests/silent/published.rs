@@ -187,6 +187,11 @@ fn silent_12_an_official_split_that_can_be_read_off_is_refused_until_it_is_accep
     let scores = json(folder.path().join("out/rank/rank.json"));
     assert_eq!(scores["given_away"], json!({"suspected": 28}));
     assert_eq!(scores["not_given_away"]["filtered"]["ranks"], 4);
+    let page = fs::read_to_string(folder.path().join("out/rank/rank.md")).unwrap();
+    let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("no {words:?}: {page}"));
+    let warned = at("Of these 28 seem to be given away");
+    assert!(at("30 triples of test, ranked by") < warned && warned < at("## Link prediction"), "{page}");
+    assert!(["| all |", "MRR"].iter().all(|score| warned < at(score)), "{page}");
     engraft_tests::python::python("rank.py", &folder.path().join("out"));
 
     let aside = "split.parts={ official = { source = \"umls-network\", leaky = \"aside\" } }";
