@@ -70,7 +70,7 @@ pub(crate) enum Begin {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Knowledge {
     /// The maps, of those that `[maps]` produces. They are built from the benchmark's texts as configured there (`marked` is what
-    /// `benchmarks.parsed` says of them), by stage `maps-NAME`, of up to `finetune.max_tokens` (or `max_tokens_of`) tokens and, with the map `term`, the auxiliary
+    /// `benchmarks.parsed` says of them), by stage `maps-NAME` (of tags, rankings, masked words and answers in passages by each fine-tuning, with its rows), of up to `finetune.max_tokens` (or `max_tokens_of`) tokens and, with the map `term`, the auxiliary
     /// terms of `maps.limits`.
     ///
     /// Source: KAM-BERT, section 3.4; a map of a graph is its extension (equation 8).
