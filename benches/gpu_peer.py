@@ -262,8 +262,7 @@ def case(given, of, batches, sides, engraft):
     for name, side in sides.items():
         if name == "varlen" and len({length for lengths in batches for length in lengths}) == 1:
             continue
-        side.take(of, batches)
-        if attempt(errors, name, lambda side=side: side.run(lambda steps, _: steps < 3)):
+        if attempt(errors, name, lambda side=side: (side.take(of, batches), side.run(lambda steps, _: steps < 3))):
             turns[name] = lambda seconds, side=side: side.run(lambda _, spent: spent < seconds)
     if given.device == "cuda" and len(batches[0]) < 64 and "compiled" in turns:
         compiled = sides["compiled"]

@@ -216,6 +216,8 @@ def compared(args, name, path, ours, kept):
     rows.append(("PyTorch, engraft's weights", same, f"{time.perf_counter() - began:.0f}"))
     began = time.perf_counter()
     if (on, ours["seed"]) not in kept:
+        # Before the classifier of a cross-encoder is drawn.
+        torch.manual_seed(ours["seed"])
         kept[on, ours["seed"]] = make(args.model)
         if ours["settings"]["epochs"]:
             trained(kept[on, ours["seed"]], args.out / f"benchmark-{on}/train", args, ours, wording)

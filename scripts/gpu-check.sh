@@ -65,7 +65,7 @@ workspace=$(scripts/cuda-workspace.sh)
   export LIBRARY_PATH=$target/cuda/mock ENGRAFT_CUDA_KERNELS=$target/cuda CARGO_PROFILE_RELEASE_OPT_LEVEL=3 CARGO_PROFILE_RELEASE_DEBUG=false
   of=(--release -p engraft-model -p engraft-parity --features engraft-model/cuda --target-dir "$work/rust")
   cargo build "${of[@]}" --example gpu_check
-  cargo test "${of[@]}" --test parity --no-run --message-format json |
+  cargo test "${of[@]}" --test parity --no-run --message-format json-render-diagnostics |
     sed -nE 's/.*"name":"parity".*"executable":"([^"]+)".*/\1/p' > "$work/parity"
 )
 strip -o "$out/gpu_check" "$work/rust/release/examples/gpu_check"

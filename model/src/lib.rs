@@ -12,6 +12,11 @@
 //! | `m` | positions or rows that are asked about | | `v`, `c` | vocabulary, classes |
 //! | `s` | samples of all batches | | | |
 //!
+//! # Among candle's own
+//! `examples/candle_ops.rs` has layer normalisation, GELU and attention as operations in a model of candle's; `examples/candle_nn.rs` trains the encoder beneath a layer of
+//! candle-nn, by its loss and its optimiser.
+//!
+//! # Padding
 //! Activations are stored without padding but such as is to be read (`x_nd`): a row of a batch is a [`encoder::tokens::Span`] of it.
 
 pub mod attention;

@@ -179,7 +179,7 @@ impl Trainer {
         self.machine.updates()
     }
 
-    /// Bytes of a GPU that the last step's activations and their gradients took, those of its largest micro-batch; none on the CPU, where nobody counts them.
+    /// Bytes of a GPU that activations and their gradients took in the last step or evaluation, in its largest micro-batch; none on the CPU, where nobody counts them.
     #[must_use]
     pub fn activation_bytes(&self) -> Option<usize> {
         self.machine.activation_bytes()

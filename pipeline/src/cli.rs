@@ -211,7 +211,8 @@ fn ask(command: &Command, cancel: &CancelToken, format: Format) -> Option<anyhow
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
             Some(predict::device(*device).and_then(|device| {
                 let bundle = Bundle { folder: model, mask: mask.as_deref(), device: &device };
-                predict::predict(bundle, task.as_deref(), *top, &asked, around)
+                let came = predict::predict(bundle, task.as_deref(), *top, &asked, around);
+                predict::advised(&device, came)
             }))
         }
         Subcommand::Export(asked) => Some(export::export(asked, format)),
@@ -223,7 +224,8 @@ fn ask(command: &Command, cancel: &CancelToken, format: Format) -> Option<anyhow
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
             let (pooling, vocabulary, most) = (*pooling, vocabulary.as_deref(), *max_tokens);
             Some(predict::device(*device).and_then(|device| {
-                predict::encode(model, &How { pooling, vocabulary, most, device: &device }, &asked, around)
+                let how = How { pooling, vocabulary, most, device: &device };
+                predict::advised(&device, predict::encode(model, &how, &asked, around))
             }))
         }
         _ => None,

@@ -228,6 +228,9 @@ fn the_same_weights_rank_and_tell_true_triples_from_false_ones_alike() {
     let classified = classified.unwrap_or_else(|| panic!("nothing is classified: {said}"));
     let own = &json(out.join("rank/rank.json"))["triple_classification"];
     assert_eq!((&classified["true"], &classified["false"]), (&object!(8), &own["corrupted"]), "{said}");
+    // That of all, between two scores of `valid`: of other triples it would be another.
+    let [ours, theirs] = ["engraft", "pytorch"].map(|by| classified[by]["threshold"].as_f64().unwrap());
+    assert!((ours - theirs).abs() < 1e-4, "{said}");
     for key in ["auroc", "accuracy", "accuracy_one_threshold", "accuracy_argmax"] {
         let [ours, theirs] = ["engraft", "pytorch"].map(|by| classified[by][key].as_f64().unwrap());
         assert_eq!(Some(ours), own[key].as_f64(), "{key}");

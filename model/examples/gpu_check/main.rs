@@ -1,6 +1,6 @@
 //! What `scripts/gpu-check.sh` asks of the trainer on a GPU: is a step what the CPU's is, and how fast is it?
 //!
-//! `gpu_check train [tiny]` compares trainings and prints a line of JSON for each; `tiny` leaves out those of real sizes and makes few steps, for a device that is none. `gpu_check few` makes a few steps and says
+//! `gpu_check train [tiny]` compares trainings and prints a line of JSON for each; `tiny` leaves out those of real sizes and makes few steps, for the mock driver. `gpu_check few` makes a few steps and says
 //! nothing. `gpu_check speed` reads lines of JSON and answers each with one (module `speed`). Needs no kernel but engraft's own.
 
 mod speed;

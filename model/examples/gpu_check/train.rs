@@ -13,7 +13,7 @@ use crate::toy::{Size, Toy};
 
 type Found<T> = Result<T, Box<dyn Error>>;
 
-/// Steps of a training that is compared, and of one on a device that is none.
+/// Steps of a training that is compared, and of one on the mock driver.
 const STEPS: u64 = 20;
 const FEW: u64 = 3;
 /// How far f32 may be from the CPU's: loss, norm and each parameter.

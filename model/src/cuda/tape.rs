@@ -79,7 +79,7 @@ pub(crate) struct Tape {
 }
 
 impl Tape {
-    /// Bytes that the last step's activations and their gradients took.
+    /// Bytes that activations and their gradients took in the last step or evaluation.
     pub(crate) fn activation_bytes(&self) -> usize {
         self.model.memory.asked()
     }

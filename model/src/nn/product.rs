@@ -109,7 +109,9 @@ impl Packed {
         let mut packed = Packed::empty(buffers);
         packed.resize(size);
         let (k, n, width) = (packed.k, packed.n, packed.width);
-        let some = SIDE_BY_SIDE * width;
+        // Fewer where threads would have nothing to do. No bit depends on it.
+        let panels = n.div_ceil(width).div_ceil(rayon::current_num_threads());
+        let some = SIDE_BY_SIDE.min(panels).max(1) * width;
         let panels = packed.values.par_chunks_mut((k * some).max(1)).enumerate();
         panels.for_each(|(i, panels)| {
             fill_from_rows(panels, [k, width], i * some..n.min((i + 1) * some), &row);

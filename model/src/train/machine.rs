@@ -86,7 +86,7 @@ pub(super) trait Machine: Debug + Send {
     /// When they cannot be read.
     fn weights_were_set(&mut self) -> Result<(), Error>;
 
-    /// Bytes of a GPU that the last step's activations and their gradients took; none of a machine that does not count them.
+    /// Bytes of a GPU that activations and their gradients took in the last step or evaluation; none of a machine that does not count them.
     fn activation_bytes(&self) -> Option<usize> {
         None
     }

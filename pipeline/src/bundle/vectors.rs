@@ -154,6 +154,7 @@ impl Encoding {
     /// A fine-tuned model with an attention of its own, or with gates. Rows are as long as they were in its training unless more is asked for.
     fn own(folder: &Path, how: &How<'_>, pooling: Pooling, around: Around<'_>) -> anyhow::Result<Self> {
         let predictor = Predictor::load(folder, how.device)?;
+        predictor.can_pool(pooling).with_context(|| folder.display().to_string())?;
         let file = TaskFile::read(folder)?;
         let vocabulary = tasks::token::folder::of_folder(folder, how.vocabulary)?;
         encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())

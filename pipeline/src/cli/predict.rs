@@ -43,13 +43,18 @@ impl Asked<'_> {
     }
 }
 
-/// The device to compute on. A GPU that was found, or was not found by a build that looks for one, is told of.
+/// The device to compute on. Where this build looks for a GPU, it says what it found.
 pub(super) fn device(wanted: Wanted) -> anyhow::Result<Device> {
     let chosen = wanted.choose()?;
     if wanted == Wanted::Auto && model::device::has_cuda() {
         print::note(&format!("computed on {}", chosen.describe()));
     }
     Ok(chosen.device)
+}
+
+/// What came of it, with what to do where a GPU does not take a model or a batch that the CPU takes.
+pub(super) fn advised(device: &Device, came: anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+    if device.is_cpu() { came } else { came.context("on the GPU (`--device cpu` computes without it)") }
 }
 
 /// Answers line by line. Nothing is printed of a line that follows one that cannot be asked about.

@@ -231,6 +231,7 @@ impl Stage for Linking {
         for (name, base) in &self.models {
             let folder = base.folder(context)?;
             let predictor = Predictor::encoder(&folder, &device)?;
+            predictor.can_pool(self.config.pooling).with_context(|| folder.display().to_string())?;
             encoder::fits(vocabulary.size(), vocabulary.special(), predictor.config())
                 .with_context(|| folder.display().to_string())?;
             self.vocabulary.0.belongs(&vocabulary, &folder)?;

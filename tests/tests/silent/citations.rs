@@ -89,7 +89,7 @@ fn every_paper_is_cited_with_its_authors_and_title() {
     for Paper { page, authors, year, title } in PAPERS {
         for (place, text) in &places {
             let quoted = format!("\"{title}\"");
-            // Whoever wrote it stands in front of its title, wherever that is; the year before or behind it.
+            // The authors come before the title, and the year before or behind it.
             let whole = [format!("{authors} {year}, {quoted}"), format!("{authors}, {quoted} ({year})")];
             let cited = match authors {
                 "" => text.matches(&quoted).count(),

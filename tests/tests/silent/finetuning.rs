@@ -58,7 +58,9 @@ fn kinds_of_entities_that_no_text_has_are_told_of() {
     says(
         &of("[\"sign\", \"sites\"]"),
         0,
-        &["tagged.kinds asks for sites, and no text has such an entity; there are entities of sign"],
+        &[
+            "tagged.kinds asks for sites, and no text has such an entity; of the kinds asked for there are sign",
+        ],
     );
     let clean = of("[\"sign\", \"site\"]");
     says(&clean, 0, &[]);

@@ -66,7 +66,7 @@ pub(super) fn missing(context: &Context, key: &str, wanted: &[String], index: &I
     if !missing.is_empty() {
         let found = index.classes.iter().filter_map(|class| class.strip_prefix("B-"));
         context.warn(format!(
-            "{key}: tagged.kinds asks for {}, and no text has such an entity; there are entities of {} (others are left out): spell it as the files do",
+            "{key}: tagged.kinds asks for {}, and no text has such an entity; of the kinds asked for there are {}: spell it as the files do",
             missing.join(", "),
             found.collect::<Vec<_>>().join(", ")
         ));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use anyhow::Context as _;
 use batch::rows::Rows;
 use model::Device;
 use model::encoder::pool::Pooling;
@@ -50,10 +51,12 @@ pub(super) fn scorer<'a>(
     encoder: &'a Encoder,
 ) -> anyhow::Result<Box<dyn Scorer + 'a>> {
     let Some(task) = config.by.task() else {
-        let asked = Asked { predictor: Predictor::encoder(folder, device)?, encoder };
+        let (predictor, pooling) =
+            (Predictor::encoder(folder, device)?, config.pooling.unwrap_or(Pooling::Mean));
+        predictor.can_pool(pooling).with_context(|| folder.display().to_string())?;
         return Ok(Box::new(Similarity {
-            asked,
-            pooling: config.pooling.unwrap_or(Pooling::Mean),
+            asked: Asked { predictor, encoder },
+            pooling,
             names: [const { std::sync::OnceLock::new() }; 2],
         }));
     };
