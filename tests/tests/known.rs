@@ -160,3 +160,26 @@ fn tagged_words_are_attended_by_maps_row_by_row() {
     let refused = padded.set("finetune.quirks={ padding = \"trained\" }").output().text();
     assert!(refused.contains("padding that is trained on has no maps"), "{refused}");
 }
+
+#[test]
+fn tasks_of_shards_take_turns_with_a_set_that_is_attended_by_maps() {
+    let folder = tempfile::tempdir().unwrap();
+    let shards = r#"shards={ tasks = ["relation", "triplet", "masked_lm"], masked_lm.files = { paths = ["world:text"], format.text = "paragraph" } }"#;
+    let recipe = r#"recipes=[{ name = "both", tasks = ["alike"], shards = ["relation", "triplet", "masked_lm"], attention = "kam", schedule = { round_robin = "paper" }, batch = 8 }]"#;
+    let sets = [shards, recipe, "finetune.max_steps=12", "finetune.checkpoint_every=4"];
+    with(folder.path(), &["run", "recipe-both-1"], &sets).ok();
+    let stage = folder.path().join("out/recipe-both-1");
+    let steps = json_lines(stage.join("metrics.jsonl"));
+    for task in ["alike", "relation", "triplet", "masked_lm"] {
+        assert!(steps.iter().any(|step| step["tasks"][task]["loss"].is_number()), "{task}: {steps:?}");
+    }
+    let outputs = json(stage.join("model/outputs.json"));
+    assert_eq!(outputs["outputs"]["knowledge"]["maps"], 3, "{outputs}");
+    assert_eq!(outputs["outputs"]["tasks"].as_array().unwrap().len(), 4);
+    // The set's task is asked of new texts, with maps.
+    let asked = folder.path().join("asked.jsonl");
+    write_whole(&asked, b"{\"text\": \"a fever\", \"pair\": \"a cough\"}\n").unwrap();
+    let verb = ["predict", stage.join("model").to_str().unwrap(), asked.to_str().unwrap()].map(str::to_owned);
+    let said = with(folder.path(), &verb.each_ref().map(String::as_str), &sets).ok();
+    assert!(said.contains("score"), "{said}");
+}

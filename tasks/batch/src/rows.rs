@@ -4,7 +4,7 @@ use base::read::ReadError;
 
 use crate::Place;
 use crate::maps::expand::{Map, expand};
-use crate::maps::sample::Row;
+use crate::maps::sample::{Row, Sample};
 
 /// Rows of tokens.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -93,6 +93,18 @@ impl Rows {
         let types = row.token_types.iter().map(|kind| u32::from(kind.cast_unsigned()));
         self.push(ids.zip(types));
         Ok(())
+    }
+
+    /// The same rows with maps in which nothing is known of any token: each but the first and the last is a word of its own.
+    ///
+    /// # Errors
+    /// When a row has more tokens than maps can have.
+    pub fn with_nothing_known(self, maps: &[Map]) -> Result<Self, ReadError> {
+        let mut unknown = Rows::default();
+        for ids in self.each() {
+            unknown.push_known(&Sample::unknown(ids).row(), maps)?;
+        }
+        Ok(Rows { known: unknown.known, ..self })
     }
 
     /// Adds rows without padding, of which as much is known as of these.

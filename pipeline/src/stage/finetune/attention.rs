@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use base::setting::InvalidSetting;
+use batch::maps::expand::Map;
 use downstream::encode::Cut;
 use downstream::example::Kind;
 use model::attention::Sibling;
@@ -279,6 +280,15 @@ impl Attending {
         match self {
             Attending::Knowledge(knowledge, ..) => Some(knowledge.settings()),
             Attending::Plain | Attending::Labels(..) => None,
+        }
+    }
+
+    /// The same by their kinds; none without them.
+    #[must_use]
+    pub(super) fn maps(&self) -> &[Map] {
+        match self {
+            Attending::Knowledge(knowledge, ..) => &knowledge.maps,
+            Attending::Plain | Attending::Labels(..) => &[],
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
+use batch::maps::expand::Map;
 use batch::task::Task;
 use kg::split::Part;
 use model::output::shards::{self as outputs, OutputConfig, Sizes};
@@ -42,17 +43,20 @@ pub(super) struct Sharded {
     pub(super) output: output::Output,
     /// Tokens of its longest row.
     pub(super) longest: usize,
+    /// The maps that the recipe attends by; nothing is known of the rows of shards.
+    maps: Vec<Map>,
     stream: Stream,
 }
 
 impl Sharded {
-    /// The tasks of `source` that are asked for, in an order of `seed`.
+    /// The tasks of `source` that are asked for, in an order of `seed`, for an encoder that attends by `maps`.
     ///
     /// # Errors
     /// When the shards have no rows of one, or are damaged.
     pub(super) fn all(
         asked: &[Asked],
         source: &shards::Shards,
+        maps: &[Map],
         seed: u64,
         context: &Context,
     ) -> anyhow::Result<Vec<Self>> {
@@ -87,6 +91,7 @@ impl Sharded {
                 items: usize::try_from(items)?,
                 output: outputs.output(asked.task, sizes),
                 longest: source.longest(&of_task),
+                maps: maps.to_vec(),
                 stream: Stream::new(&shards, &config, Worker::ONLY)
                     .with_context(|| format!("the shards of {}", asked.task.name()))?,
             })
@@ -100,7 +105,14 @@ impl Sharded {
     /// When a shard cannot be read.
     pub(super) fn advance(&mut self, outline: &Outline) -> anyhow::Result<Vec<Batch>> {
         let batches = self.stream.next_step()?;
-        batches.iter().map(|batch| Ok(outputs::batch(outline, batch)?)).collect()
+        let batches = batches.iter().map(|batch| {
+            let batch = outputs::batch(outline, batch)?;
+            if self.maps.is_empty() {
+                return Ok(batch);
+            }
+            Ok(Batch { rows: batch.rows.with_nothing_known(&self.maps)?, ..batch })
+        });
+        batches.collect()
     }
 }
 

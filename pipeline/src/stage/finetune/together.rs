@@ -66,7 +66,7 @@ pub(crate) struct Config {
     /// Batch size by task, where it differs from `batch`; up to 1,000,000.
     #[serde(default)]
     pub batch_of: BTreeMap<String, usize>,
-    /// The name of an `[[attentions]]` entry with `knowledge`, used for all its tasks; left out, BERT's own attention.
+    /// The name of an `[[attentions]]` entry with `knowledge`, used for all its tasks; in rows of `shards` nothing is known of any token. Left out, BERT's own attention.
     #[serde(default)]
     pub attention: Option<String>,
     /// How they are trained; an epoch is the schedule's.
@@ -104,8 +104,8 @@ impl Config {
             );
         }
         anyhow::ensure!(
-            self.shards.is_empty() || !(self.pairwise || self.attention.is_some()),
-            "{key}.shards takes turns with all benchmarks by BERT's own attention: leave {key}.pairwise and {key}.attention out"
+            self.shards.is_empty() || !self.pairwise,
+            "{key}.shards takes turns with all benchmarks: leave {key}.pairwise out"
         );
         for (place, task) in self.tasks.iter().enumerate() {
             anyhow::ensure!(
@@ -215,7 +215,8 @@ impl Together {
             let (alpha, batch) = self.of(task.name());
             Asked { task, alpha, batch }
         });
-        Sharded::all(&asked.collect::<Vec<_>>(), shards, self.seed, context)
+        let maps = self.tried.first().map_or(&[][..], |tried| tried.attending.maps());
+        Sharded::all(&asked.collect::<Vec<_>>(), shards, maps, self.seed, context)
     }
 }
 
