@@ -143,10 +143,14 @@ class Side:
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=self.graph is None)
 
+    def load(self, batch):
+        """Sends a batch to the device."""
+        for to, of in zip((self.ids, self.real), batch):
+            to.copy_(of, non_blocking=True)
+
     def step(self):
         at = self.made % len(self.batches)
-        for to, of in zip((self.ids, self.real), self.batches[at]):
-            to.copy_(of, non_blocking=True)
+        self.load(self.batches[at])
         if self.graph is None:
             self.compute()
         else:
@@ -198,24 +202,19 @@ class Varlen(Side):
 
     def take(self, of, batches):
         super().take(of, batches)
-        self.batches = [(ids[real], torch.cat([torch.arange(length) for length in lengths]), self.starts(lengths)) for (ids, real), lengths in zip(self.batches, batches)]
+        starts = lambda lengths: torch.tensor([0, *lengths]).cumsum(0).int()
+        positions = lambda lengths: torch.cat([torch.arange(length) for length in lengths])
+        self.batches = [(ids[real], positions(lengths), starts(lengths)) for (ids, real), lengths in zip(self.batches, batches)]
         if self.device == "cuda":
             self.batches = [[each.pin_memory() for each in batch] for batch in self.batches]
         self.longest = max(max(lengths) for lengths in batches)
 
-    def starts(self, lengths):
-        return torch.tensor([0, *lengths]).cumsum(0).int()
-
-    def step(self):
-        at = self.made % len(self.batches)
-        self.ids, self.positions, starts = (each.to(self.device, non_blocking=True) for each in self.batches[at])
-        self.segments, self.mask = torch.zeros_like(self.ids), (starts, self.longest)
-        self.compute()
-        self.made += 1
-        return self.tokens[at]
+    def load(self, batch):
+        self.ids, self.positions, self.starts = (each.to(self.device, non_blocking=True) for each in batch)
+        self.segments = torch.zeros_like(self.ids)
 
     def rows(self):
-        return self.mask
+        return self.starts, self.longest
 
 
 class Engraft:

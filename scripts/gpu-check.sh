@@ -72,7 +72,6 @@ strip -o "$out/gpu_check" "$work/rust/release/examples/gpu_check"
 # Packed: both programs embed the kernels, and together they are more than may travel.
 strip -o "$work/goldens" "$(cat "$work/parity")"
 python3 -c 'import lzma, sys; open(sys.argv[2], "wb").write(lzma.compress(open(sys.argv[1], "rb").read()))' "$work/goldens" "$out/goldens.xz"
-rm -f "$out/goldens"
 
 # 4. What travels.
 git ls-files -z --cached --others --exclude-standard | python3 -c '

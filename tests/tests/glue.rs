@@ -26,21 +26,23 @@ epochs = 1
 max_tokens = 32
 "#;
 
+/// Writes a file, in a folder that may not be there yet.
+fn write(path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    write_whole(path, bytes).unwrap();
+}
+
 /// Rows of one file: a header, and `row` by number.
 fn file(data: &Path, name: &str, header: &str, row: impl Fn(usize) -> String) {
     let mut text = format!("{header}\n");
     (0..24).for_each(|n| writeln!(text, "{}", row(n)).unwrap());
-    let path = data.join("glue").join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    write_whole(&path, text.as_bytes()).unwrap();
+    write(&data.join("glue").join(name), text.as_bytes());
 }
 
 /// Rows of one file without a header.
 fn bare(data: &Path, name: &str, row: impl Fn(usize) -> String) {
     let text: String = (0..24).map(|n| format!("{}\n", row(n))).collect();
-    let path = data.join("glue").join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    write_whole(&path, text.as_bytes()).unwrap();
+    write(&data.join("glue").join(name), text.as_bytes());
 }
 
 /// A sentence that tells its class.

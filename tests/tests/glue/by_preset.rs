@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use base::whole::write_whole;
 use engraft_tests::{Engraft, json};
 use serde_json::Value;
 
-use super::{downloaded, handed_in, sentence};
+use super::{downloaded, handed_in, sentence, write};
 use crate::presets::checkpoint;
 
 /// `engraft run STAGES --preset PRESET --data DIR` with one seed, one epoch and a small BERT.
@@ -19,11 +18,6 @@ fn run(stages: &[&str], preset: &str, folder: &Path) {
     let verb = [&["run"], stages, &["--preset", preset]].concat();
     let run = Engraft::plain(&verb, &folder.join("out")).arg("--data").arg(&data);
     run.set("finetune.seeds=[1]").set("finetune.epochs=1").set("finetune.max_tokens=32").ok();
-}
-
-fn write(path: &Path, bytes: &[u8]) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    write_whole(path, bytes).unwrap();
 }
 
 /// TREC's two files: questions of the six coarse kinds, in Latin-1.
