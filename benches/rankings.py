@@ -23,6 +23,7 @@ import torch
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 import ledger
+from drawn import drawn
 
 WORDINGS = {
     "aspect": lambda query: f"{query['entity']} ; {query['aspect']}",
@@ -154,12 +155,10 @@ class Negatives:
 
 
 def trained(encoder, folder, args, ours, wording):
-    """Trains the encoder on as many queries of a folder as engraft was."""
+    """Trains the encoder on the queries of a folder that engraft was trained on."""
     seed, settings, fields = ours["seed"], ours["settings"], args.fields
     queries = [query for query in lines(folder / "queries.jsonl") if query["part"] == "main"]
-    chance = random.Random(seed)
-    if len(queries) > ours["train"]:
-        queries = chance.sample(queries, ours["train"])
+    queries, chance = drawn(queries, ours["train"], folder.parent.name.removeprefix("benchmark-"), "train"), random.Random(seed)
     passages = lines(folder / "passages.jsonl")
     texts = [passage["text"] for passage in passages]
     negatives = Negatives(passages, fields["finetune.ranking.negatives"], fields["finetune.ranking.negatives_from"] == "candidates")

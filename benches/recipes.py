@@ -1,12 +1,12 @@
 """Several benchmarks on one encoder by plain PyTorch and transformers: the peer of a recipe of `engraft run scores`.
 
-    python benches/recipes.py OUT MODEL RECIPE
+    python benches/recipes.py OUT MODEL RECIPE [--seeds 1 2 3]
 
 OUT is the output folder of engraft after `run scores`, in which `recipe-RECIPE-SEED/` lie. Of them and of `benchmark-NAME/` the settings, seeds, tasks and engraft's own scores are
 read. One step has one batch of one task; the batches of all tasks are shuffled into one order every epoch (schedule `merged`: MT-BERT, algorithm 1), or tasks take turns until the one
 with the most batches is done (`round_robin`, as the paper has it: MT-Clinical BERT, algorithm 1). After each epoch all tasks are scored on `dev`; the model with the best mean is kept and
 scored on `test`. Where the recipe has `then`, the refined encoder is fine-tuned on each task with a new layer, as benches/sets.py does it, beside `finetune-RECIPE-NAME-SEED/`.
-Optimiser, rate and clipping are those of the ledger (benches/tuning.py).
+Optimiser, rate and clipping are those of the ledger (benches/tuning.py). --seeds runs some seeds alone; a seed's scores are printed to stderr once it is done, as a line of JSON.
 
 Other schedules, quirks of reference codes, weights of tasks, tasks of shards, attention by maps or labels, spans, masked words and rankings have no peer here and are refused; what benches/sets.py does
 otherwise is done otherwise here, too.
@@ -16,6 +16,7 @@ import argparse
 import json
 import math
 import random
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -87,9 +88,9 @@ def joint(args, seed, ours, out):
     for task in said["tasks"]:
         name = task["name"]
         tokens[name] = task.get("max_tokens") or said["max_tokens"]
-        lines = (args.out / f"benchmark-{name}" / "examples.jsonl").read_text().split("\n")
-        rows = [json.loads(line) for line in lines if line]
-        of[name] = drawn(rows, ours[name])
+        folder = args.out / f"benchmark-{name}"
+        rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
+        of[name] = sets.parts(rows, ours[name], folder)
     pooling = read(out / "model" / "outputs.json")["outputs"]["pooling"]
     torch.manual_seed(seed)
     chance = random.Random(seed)
@@ -109,15 +110,6 @@ def joint(args, seed, ours, out):
     return {name: answers(name, "test") for name in of}, next(iter(heads.tasks.values())).encoder
 
 
-def drawn(rows, ours):
-    """As many examples of each part as engraft had."""
-    of = {part: [row for row in rows if row["part"] == part] for part in ("train", "dev", "test")}
-    for part, most in (("train", ours["train"]), ("dev", ours["dev"]["samples"]), ("test", ours["test"]["samples"])):
-        if len(of[part]) > most:
-            of[part] = random.Random(part).sample(of[part], most)
-    return of
-
-
 def alone(args, name, seed, encoder):
     """The refined encoder fine-tuned on one task."""
     out = args.out / f"finetune-{args.recipe}-{name}-{seed}"
@@ -135,20 +127,23 @@ def main():
     options.add_argument("out", type=Path)
     options.add_argument("model")
     options.add_argument("recipe")
+    options.add_argument("--seeds", type=int, nargs="+", help="those of engraft's recipe that are trained here; all where it is left out")
     options.add_argument("--threads", type=int, default=torch.get_num_threads())
     args = options.parse_args()
     torch.set_num_threads(args.threads)
-    outs = sorted(args.out.glob(f"recipe-{args.recipe}-[0-9]*"), key=lambda out: int(out.name.rsplit("-", 1)[1]))
-    assert outs, f"{args.out} has no recipe-{args.recipe}-SEED: run `engraft run scores`"
+    seed_of = lambda out: int(out.name.rsplit("-", 1)[1])
+    outs = sorted((out for out in args.out.glob(f"recipe-{args.recipe}-[0-9]*") if not args.seeds or seed_of(out) in args.seeds), key=seed_of)
+    assert outs, f"{args.out} has no recipe-{args.recipe}-SEED{' of these seeds' if args.seeds else ''}: run `engraft run scores`"
     found, began = {}, time.perf_counter()
     for out in outs:
-        seed = int(out.name.rsplit("-", 1)[1])
+        seed = seed_of(out)
         ours = json.loads((out / "scores.json").read_text())
         tested, encoder = joint(args, seed, ours, out)
         for name, score in tested.items():
             found.setdefault((name, "refined"), []).append((ours[name]["test"]["value"], score))
             if (args.out / f"finetune-{args.recipe}-{name}-{seed}" / "scores.json").exists():
                 found.setdefault((name, "refined, then alone"), []).append(alone(args, name, seed, encoder))
+        print(json.dumps({"seed": seed} | {f"{name}, {how}": pairs[-1] for (name, how), pairs in found.items()}), file=sys.stderr, flush=True)
     print("| benchmark | how | engraft | seeds | PyTorch | seeds |\n|---|---|--:|---|--:|---|")
     for (name, how), pairs in sorted(found.items()):
         cells = []

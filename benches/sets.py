@@ -11,7 +11,7 @@ model's scores on `test`, by the benchmark's own measure (benches/measures.py); 
 Without BENCHMARK all are trained that OUT has, but for masked words. A benchmark that engraft trains nothing on (`trained_on`, as MNLI's mismatched test) is asked of the models that are trained here on the
 one that it names, once for both. A row that a benchmark does not have (label embeddings are of classes) is left out with a word; a row that none of them has, or a BENCHMARK that has none of the rows, ends the script.
 
-Where engraft was told to train on or look at no more than some examples (finetune.max_examples), as many are drawn here for `train` and `dev`; the examples of `test` are the very same.
+Where engraft was told to train on or look at no more than some examples (finetune.max_examples), they are the very same here (benches/drawn.py).
 
 Where it differs: a sentence with tags that is longer than a row is cut here (its other words are O) and has several rows in engraft. Windows of passages end at whole words in
 engraft, and at tokens here.
@@ -35,6 +35,7 @@ import ledger
 import measures
 import spans
 import tuning
+from drawn import drawn
 
 MASKED = "masked words have no peer here"
 
@@ -139,13 +140,11 @@ def tested(rows, out):
     return [row for row in rows if row["part"] == "test" and row["id"] in ids]
 
 
-def parts(rows, ours, out):
-    """As many examples of each part as engraft had; of `test` the very same."""
-    of = {part: [row for row in rows if row["part"] == part] for part in ("train", "dev")}
-    for part, most in (("train", ours["train"]), ("dev", ours["dev"]["samples"])):
-        if len(of[part]) > most:
-            of[part] = random.Random(part).sample(of[part], most)
-    return of | {"test": tested(rows, out)}
+def parts(rows, ours, folder):
+    """The very examples of each part that engraft looked at."""
+    counts = {"train": ours["train"], "dev": ours["dev"]["samples"], "test": ours["test"]["samples"]}
+    name = folder.name.removeprefix("benchmark-")
+    return {part: drawn([row for row in rows if row["part"] == part], most, name, part) for part, most in counts.items()}
 
 
 def read(folder, fields, classes=None):
@@ -204,7 +203,8 @@ def trained(folder, args, ours, out, fields, others=()):
     seed, settings = ours["seed"], ours["settings"]
     tuning.refuse_what_is_not_done_here(fields, out.name)
     index, rows = read(folder, fields)
-    of = parts(rows, ours, out)
+    of = parts(rows, ours, folder)
+    assert of["test"] == tested(rows, out), f"{out.name}: of test other examples than those that engraft looked at"
     torch.manual_seed(seed)
     chance = random.Random(seed)
     tokenizer = AutoTokenizer.from_pretrained(args.model)

@@ -1,0 +1,29 @@
+"""Which examples engraft looks at where a setting bounds them (`finetune.max_examples`): its own draw again, so that both sides learn from the very same.
+
+A key of a benchmark and a part (XXH3 of their names, SplitMix64) shuffles the part by Fisher and Yates; the first are kept, in their order. The same for every seed of fine-tuning.
+"""
+
+import xxhash
+
+BITS, GAMMA = (1 << 64) - 1, 0x9E3779B97F4A7C15
+
+
+def mix(x):
+    """The next output of SplitMix64 whose state is `x`."""
+    z = (x + GAMMA) & BITS
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & BITS
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & BITS
+    return z ^ (z >> 31)
+
+
+def drawn(rows, most, name, part):
+    """At most `most` of the rows of a benchmark's part."""
+    if len(rows) <= most:
+        return list(rows)
+    key, places = mix(0), list(range(len(rows)))
+    for purpose in ("looked at", name, part):
+        key = xxhash.xxh3_64_intdigest(purpose.encode(), seed=key)
+    for last in range(len(rows) - 1, 0, -1):
+        chosen = (mix(mix(key ^ mix(last))) * (last + 1)) >> 64
+        places[last], places[chosen] = places[chosen], places[last]
+    return [rows[place] for place in sorted(places[:most])]
