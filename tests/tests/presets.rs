@@ -1,5 +1,6 @@
 //! The presets `ontologies` and `sapbert`, each by its own command, on files in the places and the layouts of those that `engraft fetch` brings, made small; and what all presets have.
 
+mod blue;
 mod coverage;
 mod experiments;
 mod papers;

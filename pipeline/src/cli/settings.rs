@@ -79,7 +79,7 @@ fn init(name: &str) -> anyhow::Result<Exit> {
 }
 
 /// Presets of published experiments, which name data of their own.
-const EXPERIMENTS: [&str; 17] = [
+const EXPERIMENTS: [&str; 18] = [
     "kg-bert",
     "glue",
     "label-embedding-tables",
@@ -93,6 +93,7 @@ const EXPERIMENTS: [&str; 17] = [
     "kam-bert-qa",
     "kam-corpus",
     "kam-bert-tables",
+    "mt-bert-blue",
     "mt-bert-sets",
     "sapbert",
     "simkgc",

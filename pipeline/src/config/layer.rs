@@ -51,6 +51,7 @@ presets! {
     "label-embedding": "label-embedding",
     "label-embedding-tables": "label-embedding-tables",
     "mt-bert": "mt-bert",
+    "mt-bert-blue": "mt-bert-blue",
     "mt-bert-sets": "mt-bert-sets",
     "mt-clinical-bert": "mt-clinical-bert",
     "mt-clinical-sets": "mt-clinical-sets",

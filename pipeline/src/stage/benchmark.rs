@@ -243,7 +243,7 @@ impl Stage for Benchmark {
     }
 
     fn version(&self) -> u32 {
-        4
+        5
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -363,6 +363,12 @@ fn record(context: &Context, of: &[(&str, &[Step])]) {
     let steps = of.iter().flat_map(|(name, steps)| steps.iter().map(move |step| (name, step)));
     let row = |(name, step): (&&str, &Step)| json!({"texts": name, "of": step.of, "read": step.read, "dropped": step.read - step.kept, "kept": step.kept});
     context.record("funnel", steps.clone().map(row).collect::<Vec<_>>());
+    let fixed = steps.clone().flat_map(|(name, step)| {
+        let row =
+            move |(how, count)| json!({"texts": name, "of": step.of, "fixed_because": how, "number": count});
+        step.mended.iter().map(row)
+    });
+    context.record("fixed", fixed.collect::<Vec<_>>());
     let reasons = steps.flat_map(|(name, step)| {
         let dropped = step.dropped.iter().filter(|(_, count)| **count > 0);
         dropped.map(move |(reason, count)| {

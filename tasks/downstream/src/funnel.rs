@@ -16,6 +16,9 @@ pub struct Step {
     pub dropped: BTreeMap<String, u64>,
     /// How many went on.
     pub kept: u64,
+    /// What went on other than as published, by what was done to it: documents, or lines of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mended: BTreeMap<String, u64>,
 }
 
 impl Step {
@@ -44,6 +47,13 @@ impl Step {
     pub fn keep(&mut self, count: u64) {
         self.read += count;
         self.kept += count;
+    }
+
+    /// So many more went on other than as published.
+    pub fn mend(&mut self, how: &str, count: u64) {
+        if count > 0 {
+            *self.mended.entry(how.to_owned()).or_default() += count;
+        }
     }
 
     /// Whether everything that was read is accounted for.

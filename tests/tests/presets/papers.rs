@@ -12,7 +12,7 @@ use super::{checkpoint, files, put};
 use crate::peers;
 
 /// A word for a number, of letters that every vocabulary has.
-fn word(number: usize) -> String {
+pub(super) fn word(number: usize) -> String {
     number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
 }
 
@@ -195,7 +195,7 @@ fn kg_bert_ranks_what_its_folder_holds_out() {
 }
 
 /// Sentences with a drug, an illness and what they are to each other.
-fn sentence(number: usize) -> String {
+pub(super) fn sentence(number: usize) -> String {
     format!("{} stops fever {}", ["aspirin", "warfarin", "codeine"][number % 3], word(number))
 }
 

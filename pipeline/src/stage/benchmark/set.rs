@@ -333,5 +333,6 @@ fn add(funnel: &mut Vec<Step>, of_file: Vec<Step>) {
     for (all, step) in funnel.iter_mut().zip(of_file) {
         all.keep(step.kept);
         step.dropped.iter().for_each(|(reason, count)| all.drop(reason, *count));
+        step.mended.iter().for_each(|(how, count)| all.mend(how, *count));
     }
 }

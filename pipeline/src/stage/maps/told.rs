@@ -5,7 +5,7 @@ use tasks::maps::config::{Config, Entities, Graph, Terms};
 use tasks::maps::generators::Counts;
 use tasks::maps::tools::Tools;
 use text::ner::Dictionary;
-use text::ner::filters::{Filters, Types};
+
 use text::phrase;
 
 use crate::engine::context::Context;
@@ -82,16 +82,13 @@ pub(super) fn warn_of_nothing(context: &Context, config: &Config, counts: &Count
     }
 }
 
-/// Warns of types that a dictionary leaves out and that nothing in the graph has: a name in another spelling leaves nothing out.
+/// Warns of types that the config names and that nothing in the graph has: a name in another spelling leaves nothing out, or nothing in.
 pub(super) fn warn_of_types(context: &Context, tools: &Tools) {
-    let Entities::Dictionary(Filters { types: Types::AllBut(types), .. }) = &tools.config().entities else {
-        return;
-    };
-    let dropped = tools.dictionary().and_then(|found| found.report().written.dropped.get("semantic_type"));
-    if dropped == Some(&0) && !types.is_empty() {
+    let unknown = tools.dictionary().map_or(&[][..], |found| &found.report().unknown_types);
+    if !unknown.is_empty() {
         context.warn(format!(
-            "maps.entities.dictionary.types.all_but leaves nothing out: no entity with a term has the type {}; expected codes or names as the graph has them (`engraft inspect triples`)",
-            types.join(" or ")
+            "maps.entities.dictionary.types: no entity with a term has the type {}; expected codes or names as the graph has them (`engraft inspect triples`)",
+            unknown.join(" or ")
         ));
     }
 }

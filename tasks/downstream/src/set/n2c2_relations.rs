@@ -91,7 +91,8 @@ impl PublishedSet for Config {
         found.keep(said.counts.spans.kept);
         let text = Text::new(&document, &labels, &said.names);
         let (relations, related) = text.relations(&said, self.sentences);
-        let pairs = text.pairs(&stem(file), &relations, *self, take);
+        let mut pairs = text.pairs(&stem(file), &relations, *self, take);
+        said.counts.documents.mended.iter().for_each(|(how, count)| pairs.mend(how, *count));
         Ok(vec![lines, found, related, pairs])
     }
 }

@@ -19,6 +19,8 @@ use crate::funnel::Step;
 pub enum Between {
     /// One tab; quotes are ordinary characters, and a row is a line.
     Tabs,
+    /// One tab; a field in double quotes may contain tabs, line breaks and doubled quotes, as Python's csv and pandas write such tables.
+    QuotedTabs,
     /// One comma; a field in double quotes may contain commas, line breaks and doubled quotes (RFC 4180).
     Commas,
 }
@@ -94,16 +96,17 @@ impl<R: BufRead> Rows<'_, R> {
             };
             self.number += 1;
             let text = if self.number == 1 { text::unmarked(line.text) } else { line.text };
-            match self.between {
-                _ if record.is_empty() && text.trim().is_empty() => {
-                    self.blank += 1;
-                    continue;
-                }
+            if record.is_empty() && text.trim().is_empty() {
+                self.blank += 1;
+                continue;
+            }
+            let separator = match self.between {
                 Between::Tabs => {
                     return Ok(Some((self.number, text.split('\t').map(str::to_owned).collect())));
                 }
-                Between::Commas => {}
-            }
+                Between::QuotedTabs => b'\t',
+                Between::Commas => b',',
+            };
             if record.is_empty() {
                 begin = self.number;
             } else {
@@ -112,9 +115,9 @@ impl<R: BufRead> Rows<'_, R> {
             record.push_str(text);
             quotes += text.matches('"').count();
             if quotes.is_multiple_of(2) {
-                return commas(&record).map(|fields| Some((begin, fields))).ok_or_else(|| {
+                return quoted(&record, separator).map(|fields| Some((begin, fields))).ok_or_else(|| {
                     self.row(begin).wrong(
-                        "a double quote inside a field without quotes, or something between a field's own and the comma",
+                        "a double quote inside a field without quotes, or something between a field's own and the next column",
                         "a field in quotes as a whole, its own doubled: \"5\"\" tube\"",
                     )
                 });
@@ -127,35 +130,56 @@ impl<R: BufRead> Rows<'_, R> {
     }
 }
 
-/// The fields of a row between commas; none if quotes stand within fields, so that rows run into each other.
-fn commas(record: &str) -> Option<Vec<String>> {
-    let mut reader =
-        csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(record.as_bytes());
+/// The fields of a row, some of which stand in quotes; none if quotes stand within fields, so that rows run into each other.
+fn quoted(record: &str, separator: u8) -> Option<Vec<String>> {
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(separator)
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(record.as_bytes());
     let rows = reader.records().collect::<Result<Vec<_>, _>>().ok()?;
     let [row] = rows.as_slice() else { return None };
     // A quote that opens no field is a character of it to the parser, but not to who wrote the file.
     let quotes: usize = row.iter().map(|field| field.matches('"').count()).sum();
-    let paired = record.matches('"').count() >= 2 * quotes && ends_with_its_quote(record);
+    let paired =
+        record.matches('"').count() >= 2 * quotes && ends_with_its_quote(record, char::from(separator));
     paired.then(|| row.iter().map(str::to_owned).collect())
 }
 
-/// Whether nothing stands between the quote that ends a field and the comma behind it, which the parser reads on.
-fn ends_with_its_quote(record: &str) -> bool {
+/// Whether nothing stands between the quote that ends a field and the separator behind it, which the parser reads on.
+fn ends_with_its_quote(record: &str, separator: char) -> bool {
     let (mut begins, mut quoted, mut rest) = (true, false, record.chars().peekable());
     while let Some(c) = rest.next() {
         match (quoted, c) {
             (true, '"') if rest.next_if_eq(&'"').is_none() => {
                 quoted = false;
-                if rest.peek().is_some_and(|next| !matches!(next, ',' | '\r')) {
+                if rest.peek().is_some_and(|next| ![separator, '\r'].contains(next)) {
                     return false;
                 }
             }
             (false, '"') if begins => quoted = true,
             _ => {}
         }
-        begins = !quoted && c == ',';
+        begins = !quoted && c == separator;
     }
     true
+}
+
+impl Config {
+    /// Refuses a row with something behind the columns that have names.
+    fn no_more(&self, row: Row<'_>, values: &[String], named: usize) -> Result<(), Error> {
+        if self.more || values.iter().skip(named).all(|value| value.trim().is_empty()) {
+            return Ok(());
+        }
+        let quoted = self.between == Between::Tabs && values.iter().any(|value| value.starts_with('"'));
+        let remedy = if quoted {
+            "say `between = \"quoted_tabs\"` if double quotes delimit fields, or remove what stands between two"
+        } else {
+            "quote or remove what stands between two"
+        };
+        let expected = format!("{named}, as many as are named: {remedy}");
+        Err(row.wrong(format!("{} columns", values.len()), expected))
+    }
 }
 
 impl PublishedSet for Config {
@@ -215,13 +239,7 @@ impl PublishedSet for Config {
                 step.drop(REPEATED_HEADER, 1);
                 continue;
             }
-            if !self.more && values.iter().skip(header.len()).any(|value| !value.trim().is_empty()) {
-                let expected = format!(
-                    "{}, as many as are named: quote or remove what stands between two",
-                    header.len()
-                );
-                return Err(row.wrong(format!("{} columns", values.len()), expected));
-            }
+            self.no_more(row, &values, header.len())?;
             let field =
                 |name: &str| columns.get(name).and_then(|&at| values.get(at)).cloned().map(Value::Text);
             match self.fields.item(row, field)? {
@@ -305,7 +323,7 @@ mod tests {
         );
     }
 
-    fn quoted() -> Config {
+    fn notes() -> Config {
         let classes = Asked::Classes { field: "kinds".to_owned(), between: ";".to_owned() };
         let group = Some("page".to_owned());
         let fields = Fields { group, ..Fields::new("note", None, classes) };
@@ -315,22 +333,44 @@ mod tests {
     #[test]
     fn fields_in_quotes_span_lines() {
         let file = "page,note,kinds\n1,\"one, \"\"two\"\"\nthree\",a; b\n2,four,\n";
-        let (rows, _) = of(&quoted(), file).unwrap();
+        let (rows, _) = of(&notes(), file).unwrap();
         assert_eq!(rows[0].text, "one, \"two\"\nthree");
         assert_eq!(rows[0].label, Label::Classes(vec!["a".to_owned(), "b".to_owned()]));
         assert_eq!((rows[1].id.as_str(), rows[1].group.as_str()), ("some/4", "2"));
         assert_eq!(rows[1].label, Label::Classes(vec![]));
-        let within = of(&quoted(), "page,note,kinds\n1,5\" tube,b\n2,plain,b\n3,7\" tube,c\n").unwrap_err();
+        let within = of(&notes(), "page,note,kinds\n1,5\" tube,b\n2,plain,b\n3,7\" tube,c\n").unwrap_err();
         assert!(within.contains("line 2: found a double quote inside a field without quotes"), "{within}");
         for behind in ["\"b0\" z", "\"5\"\" tube\" long", "\"b0\" "] {
             let row = format!("page,note,kinds\n1,{behind},b\n");
-            let refused = of(&quoted(), &row).unwrap_err();
+            let refused = of(&notes(), &row).unwrap_err();
             assert!(refused.contains("line 2: found a double quote inside a field"), "{behind}: {refused}");
         }
-        let well = of(&quoted(), "page,note,kinds\r\n1,\"5\"\" tube, \"\"long\"\"\",\"b\"\r\n").unwrap().0;
+        let well = of(&notes(), "page,note,kinds\r\n1,\"5\"\" tube, \"\"long\"\"\",\"b\"\r\n").unwrap().0;
         assert_eq!(well[0].text, "5\" tube, \"long\"");
-        let open = of(&quoted(), "page,note,kinds\n1,\"one\n2,four,a\n").unwrap_err();
+        let open = of(&notes(), "page,note,kinds\n1,\"one\n2,four,a\n").unwrap_err();
         assert!(open.contains("line 2: found a double quote without its end"), "{open}");
+    }
+
+    #[test]
+    fn between_tabs_quotes_are_characters_or_delimit_a_field_as_the_config_says() {
+        let label = Asked::Class("label".to_owned());
+        let plain = tabs(&[], Fields::new("sentence", None, label));
+        let delimiting = Config { between: Between::QuotedTabs, ..plain.clone() };
+        // What Python's `csv.writer(file, delimiter="\t")` makes of: a "5-HT" agonist, and @GENE$ (a tab) here.
+        let file =
+            "index\tsentence\tlabel\n1\t\"a \"\"5-HT\"\" agonist\"\tCPR:5\n2\t\"@GENE$\there\"\tfalse\n";
+        let (rows, step) = of(&delimiting, file).unwrap();
+        assert_eq!((rows[0].text.as_str(), rows[1].text.as_str()), ("a \"5-HT\" agonist", "@GENE$\there"));
+        assert_eq!((rows[1].id.as_str(), step.read), ("some/3", 2));
+        let one = file.lines().take(2).collect::<Vec<_>>().join("\n");
+        assert_eq!(of(&plain, &one).unwrap().0[0].text, "\"a \"\"5-HT\"\" agonist\"");
+        let told = of(&plain, file).unwrap_err();
+        assert!(
+            told.contains("line 3: found 4 columns, expected 3") && told.contains("quoted_tabs"),
+            "{told}"
+        );
+        let within = of(&delimiting, "index\tsentence\tlabel\n1\t5\" tube\tno\n").unwrap_err();
+        assert!(within.contains("line 2: found a double quote"), "{within}");
     }
 
     #[test]

@@ -114,6 +114,7 @@ impl PublishedSet for Config {
             documents.push(document.clone());
             Ok::<_, Error>(())
         })?;
+        taken.documents.mended.iter().for_each(|(how, count)| step.mend(how, *count));
         let mut lines = Step::new("other lines");
         taken.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
         let mut found = Step::new("entities");

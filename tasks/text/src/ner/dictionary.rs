@@ -101,6 +101,9 @@ pub struct Report {
     pub terms: u64,
     /// Entities with a term that is looked for.
     pub entities: u64,
+    /// Types that [`Filters::types`] names and no entity with a term has.
+    #[serde(skip)]
+    pub unknown_types: Vec<String>,
 }
 
 /// Terms, and which entities each names.
@@ -260,6 +263,13 @@ mod tests {
         let dictionary = Dictionary::build(entries, &filters).unwrap();
         assert_eq!(all(&dictionary), named(&[("fever", &[0])]));
         assert_eq!(dictionary.report().written.dropped["semantic_type"], 1);
+        assert!(dictionary.report().unknown_types.is_empty());
+        // A name in another spelling among others.
+        for types in [Types::Only as fn(Vec<String>) -> Types, Types::AllBut] {
+            let types = types(vec!["T184".into(), "Pharmacologic substance".into()]);
+            let dictionary = Dictionary::build(entries, &Filters { types, ..Filters::as_written() }).unwrap();
+            assert_eq!(dictionary.report().unknown_types, ["Pharmacologic substance"]);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use kg::table::EntityId;
 
 use super::dictionary::{Dictionary, Entry, Error, Report, Tally};
-use super::filters::{Ambiguous, Filters, Inverted, Numbers, Plurals, StopWords};
+use super::filters::{Ambiguous, Filters, Inverted, Numbers, Plurals, StopWords, is_one_of};
 use super::lexicon::{Lexicon, NONE};
 use super::possessive::Possessive;
 use super::trie::Trie;
@@ -76,6 +76,7 @@ impl<'f> Draft<'f> {
                 other_number: tally,
                 terms: 0,
                 entities: 0,
+                unknown_types: filters.types.named().to_vec(),
             },
         }
     }
@@ -89,6 +90,7 @@ impl<'f> Draft<'f> {
     }
 
     pub(super) fn take(&mut self, entry: &Entry<'_>) -> Result<(), Error> {
+        self.report.unknown_types.retain(|named| !is_one_of(named, entry.types));
         if !self.filters.types.allow(entry.types) {
             let tally = self.tally(Spelling::Written);
             tally.read += 1;

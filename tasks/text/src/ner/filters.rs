@@ -139,15 +139,27 @@ impl Types {
     /// Whether entities of these types are looked for.
     #[must_use]
     pub fn allow(&self, types: &[SemanticType]) -> bool {
-        let among = |list: &[String]| {
-            types.iter().any(|t| list.iter().any(|l| *l == t.name || Some(l) == t.code.as_ref()))
-        };
+        let among = |list: &[String]| list.iter().any(|listed| is_one_of(listed, types));
         match self {
             Types::All => true,
             Types::Only(list) => among(list),
             Types::AllBut(list) => !among(list),
         }
     }
+
+    /// The types that are named.
+    #[must_use]
+    pub fn named(&self) -> &[String] {
+        match self {
+            Types::All => &[],
+            Types::Only(list) | Types::AllBut(list) => list,
+        }
+    }
+}
+
+/// Whether a code or name is one of these types.
+pub(super) fn is_one_of(named: &String, types: &[SemanticType]) -> bool {
+    types.iter().any(|of| *named == of.name || Some(named) == of.code.as_ref())
 }
 
 /// Whether a term is also found in the other number of its last word. The rule knows English endings and no word:
