@@ -5,7 +5,6 @@ use tasks::maps::config::{Config, Entities, Graph, Terms};
 use tasks::maps::generators::Counts;
 use tasks::maps::tools::Tools;
 use text::ner::Dictionary;
-
 use text::phrase;
 
 use crate::engine::context::Context;

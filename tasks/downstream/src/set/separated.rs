@@ -171,14 +171,17 @@ impl Config {
         if self.more || values.iter().skip(named).all(|value| value.trim().is_empty()) {
             return Ok(());
         }
-        let quoted = self.between == Between::Tabs && values.iter().any(|value| value.starts_with('"'));
-        let remedy = if quoted {
-            "say `between = \"quoted_tabs\"` if double quotes delimit fields, or remove what stands between two"
-        } else {
-            "quote or remove what stands between two"
-        };
-        let expected = format!("{named}, as many as are named: {remedy}");
+        let expected = format!(
+            "{named}, as many as are named: quote or remove what stands between two{}",
+            self.hint(values)
+        );
         Err(row.wrong(format!("{} columns", values.len()), expected))
+    }
+
+    /// What may mend a row of another number of columns than are named.
+    fn hint(&self, values: &[String]) -> &'static str {
+        let is_quoted = self.between == Between::Tabs && values.iter().any(|value| value.starts_with('"'));
+        if is_quoted { "; where double quotes delimit fields, say `between = \"quoted_tabs\"`" } else { "" }
     }
 }
 
@@ -225,8 +228,8 @@ impl PublishedSet for Config {
                 continue;
             }
             if values.len() < least {
-                let expected =
-                    format!("at least {least}, of which number {least} is {:?}", header[least - 1]);
+                let (last, hint) = (&header[least - 1], self.hint(&values));
+                let expected = format!("at least {least}, of which number {least} is {last:?}{hint}");
                 return Err(row.wrong(format!("{} columns", values.len()), expected));
             }
             if is_header(&values, &header) {
@@ -369,6 +372,8 @@ mod tests {
             told.contains("line 3: found 4 columns, expected 3") && told.contains("quoted_tabs"),
             "{told}"
         );
+        let cut = of(&plain, "index\tsentence\tlabel\n1\t\"a line\nand another\"\tfalse\n").unwrap_err();
+        assert!(cut.contains("line 2: found 2 columns") && cut.contains("quoted_tabs"), "{cut}");
         let within = of(&delimiting, "index\tsentence\tlabel\n1\t5\" tube\tno\n").unwrap_err();
         assert!(within.contains("line 2: found a double quote"), "{within}");
     }
