@@ -1,7 +1,12 @@
 """Which examples engraft looks at where a setting bounds them (`finetune.max_examples`): its own draw again, so that both sides learn from the very same.
 
-A key of a benchmark and a part (XXH3 of their names, SplitMix64) shuffles the part by Fisher and Yates; the first are kept, in their order. The same for every seed of fine-tuning.
+    python benches/drawn.py ALL MOST BENCHMARK PART
+
+prints which of so many it is. A key of a benchmark and a part (XXH3 of their names, SplitMix64) shuffles the part by Fisher and Yates; the first are kept, in their order: the same for every seed of fine-tuning.
 """
+
+import math
+import sys
 
 import xxhash
 
@@ -27,3 +32,16 @@ def drawn(rows, most, name, part):
         chosen = (mix(mix(key ^ mix(last))) * (last + 1)) >> 64
         places[last], places[chosen] = places[chosen], places[last]
     return [rows[place] for place in sorted(places[:most])]
+
+
+def looked_at(rows, fields, name, part):
+    """Those of a part's rows that a stage with these fields looks at."""
+    most, share = fields.get(f"finetune.max_examples.{part}", math.inf), fields.get("finetune.max_examples.train_share")
+    if part == "train" and share is not None:
+        most = min(most, max(1, math.floor(share * len(rows) + 0.5)))
+    return drawn(rows, most, name, part)
+
+
+if __name__ == "__main__":
+    count, most, name, part = sys.argv[1:]
+    print(*drawn(range(int(count)), int(most), name, part))

@@ -90,7 +90,7 @@ def joint(args, seed, ours, out):
         tokens[name] = task.get("max_tokens") or said["max_tokens"]
         folder = args.out / f"benchmark-{name}"
         rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
-        of[name] = sets.parts(rows, ours[name], folder)
+        of[name] = sets.parts(rows, fields, folder)
     pooling = read(out / "model" / "outputs.json")["outputs"]["pooling"]
     torch.manual_seed(seed)
     chance = random.Random(seed)
@@ -131,19 +131,23 @@ def main():
     options.add_argument("--threads", type=int, default=torch.get_num_threads())
     args = options.parse_args()
     torch.set_num_threads(args.threads)
-    seed_of = lambda out: int(out.name.rsplit("-", 1)[1])
-    outs = sorted((out for out in args.out.glob(f"recipe-{args.recipe}-[0-9]*") if not args.seeds or seed_of(out) in args.seeds), key=seed_of)
-    assert outs, f"{args.out} has no recipe-{args.recipe}-SEED{' of these seeds' if args.seeds else ''}: run `engraft run scores`"
+    outs = {int(out.name.rsplit("-", 1)[1]): out for out in args.out.glob(f"recipe-{args.recipe}-[0-9]*")}
+    assert outs, f"{args.out} has no recipe-{args.recipe}-SEED: run `engraft run scores`"
+    seeds = args.seeds or sorted(outs)
+    missing = [f"recipe-{args.recipe}-{seed}" for seed in seeds if seed not in outs]
+    assert not missing, f"{args.out} has no {', '.join(missing)}"
     found, began = {}, time.perf_counter()
-    for out in outs:
-        seed = seed_of(out)
+    for seed in seeds:
+        out, said = outs[seed], {}
         ours = json.loads((out / "scores.json").read_text())
         tested, encoder = joint(args, seed, ours, out)
         for name, score in tested.items():
-            found.setdefault((name, "refined"), []).append((ours[name]["test"]["value"], score))
+            said[name, "refined"] = ours[name]["test"]["value"], score
             if (args.out / f"finetune-{args.recipe}-{name}-{seed}" / "scores.json").exists():
-                found.setdefault((name, "refined, then alone"), []).append(alone(args, name, seed, encoder))
-        print(json.dumps({"seed": seed} | {f"{name}, {how}": pairs[-1] for (name, how), pairs in found.items()}), file=sys.stderr, flush=True)
+                said[name, "refined, then alone"] = alone(args, name, seed, encoder)
+        for cell, pair in said.items():
+            found.setdefault(cell, []).append(pair)
+        print(json.dumps({"seed": seed} | {f"{name}, {how}": pair for (name, how), pair in said.items()}), file=sys.stderr, flush=True)
     print("| benchmark | how | engraft | seeds | PyTorch | seeds |\n|---|---|--:|---|--:|---|")
     for (name, how), pairs in sorted(found.items()):
         cells = []
@@ -151,7 +155,7 @@ def main():
             scores = [100 * score for score in scores]
             cells += [measures.interval(scores), ", ".join(f"{score:.1f}" for score in scores)]
         print(f"| {name} | {how} | {' | '.join(cells)} |")
-    print(f"\n{(time.perf_counter() - began) / len(outs):.0f} seconds a seed, {args.threads} threads")
+    print(f"\n{(time.perf_counter() - began) / len(seeds):.0f} seconds a seed, {args.threads} threads")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ import ledger
 import measures
 import spans
 import tuning
-from drawn import drawn
+from drawn import looked_at
 
 MASKED = "masked words have no peer here"
 
@@ -140,11 +140,10 @@ def tested(rows, out):
     return [row for row in rows if row["part"] == "test" and row["id"] in ids]
 
 
-def parts(rows, ours, folder):
+def parts(rows, fields, folder):
     """The very examples of each part that engraft looked at."""
-    counts = {"train": ours["train"], "dev": ours["dev"]["samples"], "test": ours["test"]["samples"]}
     name = folder.name.removeprefix("benchmark-")
-    return {part: drawn([row for row in rows if row["part"] == part], most, name, part) for part, most in counts.items()}
+    return {part: looked_at([row for row in rows if row["part"] == part], fields, name, part) for part in ("train", "dev", "test")}
 
 
 def read(folder, fields, classes=None):
@@ -203,7 +202,7 @@ def trained(folder, args, ours, out, fields, others=()):
     seed, settings = ours["seed"], ours["settings"]
     tuning.refuse_what_is_not_done_here(fields, out.name)
     index, rows = read(folder, fields)
-    of = parts(rows, ours, folder)
+    of = parts(rows, fields, folder)
     assert of["test"] == tested(rows, out), f"{out.name}: of test other examples than those that engraft looked at"
     torch.manual_seed(seed)
     chance = random.Random(seed)

@@ -35,6 +35,13 @@ pub(crate) fn asked(script: &str, arguments: &[&str]) -> Option<(bool, String)> 
 }
 
 #[test]
+fn peers_draw_the_examples_that_engraft_draws() {
+    let Some((fine, said)) = asked("drawn.py", &["1000", "10", "capr", "dev"]) else { return };
+    // As engraft's own draw has them (`pipeline/src/stage/finetune/benchmark.rs`).
+    assert!(fine && said.trim() == "114 303 335 451 501 617 835 858 920 969", "{said}");
+}
+
+#[test]
 fn peers_train_what_the_ledger_tells_and_refuse_what_they_do_not_have() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -16,7 +16,7 @@ pub struct Step {
     pub dropped: BTreeMap<String, u64>,
     /// How many went on.
     pub kept: u64,
-    /// What went on other than as published, by what was done to it: documents, or lines of them.
+    /// What was read other than as published, by what was done to it; it is counted in its own units, and none of it is left out for that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mended: BTreeMap<String, u64>,
 }
@@ -49,7 +49,7 @@ impl Step {
         self.kept += count;
     }
 
-    /// So many more went on other than as published.
+    /// So many more were read other than as published.
     pub fn mend(&mut self, how: &str, count: u64) {
         if count > 0 {
             *self.mended.entry(how.to_owned()).or_default() += count;

@@ -176,7 +176,8 @@ mod tests {
     fn what_is_looked_at_is_drawn_by_name_and_kept_in_order() {
         let some = drawn((0..1000).collect(), 10, "capr", "dev");
         assert_eq!(some.len(), 10);
-        assert!(some.is_sorted() && some[9] > 100);
+        // The very ones that `benches/drawn.py` draws, so that PyTorch trains on the same (`tests/tests/peers.rs`).
+        assert_eq!(some, [114, 303, 335, 451, 501, 617, 835, 858, 920, 969]);
         assert_eq!(some, drawn((0..1000).collect(), 10, "capr", "dev"));
         assert_ne!(some, drawn((0..1000).collect(), 10, "capr", "test"));
         assert_eq!(drawn(vec![4, 7], 2, "capr", "dev"), [4, 7]);

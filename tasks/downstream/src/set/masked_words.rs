@@ -74,6 +74,7 @@ impl PublishedSet for Config {
         })?;
         let mut lines = Step::new("other lines");
         taken.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
+        taken.documents.mended.iter().for_each(|(how, count)| lines.mend(how, *count));
         Ok(vec![lines, step])
     }
 }

@@ -86,13 +86,13 @@ impl PublishedSet for Config {
         let said = brat::related(&Pair::of(file), of_brat, &mut document, &mut labels)?;
         let mut lines = Step::new("other lines");
         said.counts.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
+        said.counts.documents.mended.iter().for_each(|(how, count)| lines.mend(how, *count));
         let mut found = Step::new("entities");
         said.counts.spans.dropped.iter().for_each(|(reason, count)| found.drop(reason, *count));
         found.keep(said.counts.spans.kept);
         let text = Text::new(&document, &labels, &said.names);
         let (relations, related) = text.relations(&said, self.sentences);
-        let mut pairs = text.pairs(&stem(file), &relations, *self, take);
-        said.counts.documents.mended.iter().for_each(|(how, count)| pairs.mend(how, *count));
+        let pairs = text.pairs(&stem(file), &relations, *self, take);
         Ok(vec![lines, found, related, pairs])
     }
 }

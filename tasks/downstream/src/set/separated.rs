@@ -181,7 +181,11 @@ impl Config {
     /// What may mend a row of another number of columns than are named.
     fn hint(&self, values: &[String]) -> &'static str {
         let is_quoted = self.between == Between::Tabs && values.iter().any(|value| value.starts_with('"'));
-        if is_quoted { "; where double quotes delimit fields, say `between = \"quoted_tabs\"`" } else { "" }
+        if is_quoted {
+            "; where double quotes delimit fields, read it by `format.separated` with `between = \"quoted_tabs\"`"
+        } else {
+            ""
+        }
     }
 }
 
@@ -360,11 +364,10 @@ mod tests {
         let plain = tabs(&[], Fields::new("sentence", None, label));
         let delimiting = Config { between: Between::QuotedTabs, ..plain.clone() };
         // What Python's `csv.writer(file, delimiter="\t")` makes of: a "5-HT" agonist, and @GENE$ (a tab) here.
-        let file =
-            "index\tsentence\tlabel\n1\t\"a \"\"5-HT\"\" agonist\"\tCPR:5\n2\t\"@GENE$\there\"\tfalse\n";
+        let file = "index\tsentence\tlabel\n1\t\"a \"\"5-HT\"\" agonist\"\tCPR:5\n2\t\"@GENE$\there\"\tfalse\n3\t\"a\nb\"\tfalse\n";
         let (rows, step) = of(&delimiting, file).unwrap();
         assert_eq!((rows[0].text.as_str(), rows[1].text.as_str()), ("a \"5-HT\" agonist", "@GENE$\there"));
-        assert_eq!((rows[1].id.as_str(), step.read), ("some/3", 2));
+        assert_eq!((rows[1].id.as_str(), rows[2].text.as_str(), step.read), ("some/3", "a\nb", 3));
         let one = file.lines().take(2).collect::<Vec<_>>().join("\n");
         assert_eq!(of(&plain, &one).unwrap().0[0].text, "\"a \"\"5-HT\"\" agonist\"");
         let told = of(&plain, file).unwrap_err();

@@ -114,9 +114,9 @@ impl PublishedSet for Config {
             documents.push(document.clone());
             Ok::<_, Error>(())
         })?;
-        taken.documents.mended.iter().for_each(|(how, count)| step.mend(how, *count));
         let mut lines = Step::new("other lines");
         taken.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
+        taken.documents.mended.iter().for_each(|(how, count)| lines.mend(how, *count));
         let mut found = Step::new("entities");
         // What overlaps depends on the kinds that are asked for, so that is judged anew below.
         let of_file = taken.spans.dropped.iter().filter(|(reason, _)| ![OVERLAP, PIECES].contains(*reason));
