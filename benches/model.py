@@ -1,13 +1,15 @@
 """Training steps of a BERT encoder on the CPU: engraft beside PyTorch, in one run.
 
-Usage: model.py BENCH [--threads 2 1] [--rounds 5] [--steps 6] [--avx2]
+Usage: model.py BENCH [--threads 2 1] [--rounds 5] [--steps 6] [--avx2] [--intel]
 BENCH is the built program `bench`: `bench train_step` steps, `bench peak` says what the processor can do at most. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, in f32 and in bf16. A step is
 forward (a linear layer on a row's first hidden state, as BERT's fine-tunings have it, or, where that is said, on the mean of all; cross entropy), backward, clipping by the norm of all gradients, and AdamW. The peer
 is model_peer.py: plain PyTorch with scaled_dot_product_attention and fused AdamW. The two take turns, each in a process of its own, with the
 same threads, lengths, dropout and frozen layers. Figures are medians over all steps of all rounds, the least beside them, and the processor's time, which
 other work on the machine changes least. The last column is what matrix products alone ask for (no row's padding counted, and all rows in the last layer, of which engraft needs the first token's alone), in 10^9 operations a second, and its
 share of the most that the processor can do in f32: nobody's step in f32 is faster by more than what is left. With --avx2 both sides keep to AVX2 on a processor that
-has AVX-512 (the peer by the variables that PyTorch, MKL and oneDNN read for that), so that one machine shows what both kinds do. Prints tables in Markdown.
+has AVX-512 (the peer by the variables that PyTorch, MKL and oneDNN read for that), so that one machine shows what both kinds do. PyTorch's MKL multiplies by AVX2's general loops on processors that are not Intel's;
+with --intel it is told that this one is (two functions of MKL are put in front of its own, as `LD_PRELOAD` does it, which takes a C compiler), and so shows what it can do, here and on Intel's processors.
+Prints tables in Markdown.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import random
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 SHAPE = {"layers": 6, "hidden": 384, "heads": 12, "feed_forward": 1536, "vocabulary": 30522}
@@ -54,6 +57,18 @@ CASES |= HALF
 AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 
 
+# By what MKL asks whether a processor is Intel's.
+INTEL = "int mkl_serv_intel_cpu_true(void) { return 1; }\nint mkl_serv_intel_cpu(void) { return 1; }\n"
+
+
+def as_intel(folder):
+    """The variables under which PyTorch's MKL takes this processor for one of Intel's."""
+    library = Path(folder) / "intel.so"
+    compiler = [os.environ.get("CC", "cc"), "-shared", "-fPIC", "-x", "c", "-o", str(library), "-"]
+    subprocess.run(compiler, input=INTEL, text=True, check=True)
+    return {"LD_PRELOAD": str(library)}
+
+
 def said(command, of, variables):
     ran = subprocess.run([*command, json.dumps(of)], check=False, capture_output=True, text=True, env={**os.environ, **variables, "RAYON_NUM_THREADS": str(of["threads"])})
     if ran.returncode:
@@ -75,14 +90,14 @@ def program(given):
     return [str(given.bench.resolve()), *["--avx2"] * given.avx2]
 
 
-def measured(given, case, threads):
-    """All steps of both sides, which take turns."""
+def measured(given, case, threads, variables):
+    """All steps of both sides, which take turns; the peer's under such variables."""
     of = {**SHAPE, "attention": "plain", "dtype": "f32", "pooling": "cls", **CASES[case], "threads": threads, "warmup": WARMUP, "steps": given.steps}
     sides = {"engraft": [*program(given), "train_step"], "PyTorch": [sys.executable, str(Path(__file__).resolve().parent / "model_peer.py")]}
     found = {name: [] for name in sides}
     for _ in range(given.rounds):
         for name, command in sides.items():
-            found[name].append(said(command, of, AVX2 if given.avx2 else {}))
+            found[name].append(said(command, of, variables if name == "PyTorch" else {}))
     return found
 
 
@@ -96,7 +111,13 @@ def main():
     parser.add_argument("--attentions", action="store_true", help="only those that compare attentions")
     parser.add_argument("--bf16", action="store_true", help="only those in bf16")
     parser.add_argument("--avx2", action="store_true", help="both sides keep to AVX2")
+    parser.add_argument("--intel", action="store_true", help="PyTorch's MKL takes the processor for one of Intel's")
     given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        tables(given, (AVX2 if given.avx2 else {}) | (as_intel(folder) if given.intel else {}))
+
+
+def tables(given, variables):
     before, torch = os.getloadavg()[0], ""
     for threads in given.threads:
         peak_of = json.loads(subprocess.run([*program(given), "peak", str(threads)], check=True, capture_output=True, text=True).stdout)["gflops"]
@@ -105,7 +126,7 @@ def main():
         print("|---|---" + "|--:" * (len(PARTS) + 7) + "|")
         plain = {}
         for case in ATTENTIONS if given.attentions else HALF if given.bf16 else list(CASES)[: given.cases]:
-            found = measured(given, case, threads)
+            found = measured(given, case, threads, variables)
             every = {name: {part: [ms for run in runs for ms in run[part]] for part in (*PARTS, "processor")} for name, runs in found.items()}
             middle = {name: {part: statistics.median(ms) for part, ms in parts.items()} for name, parts in every.items()}
             least = {name: {part: min(ms) for part, ms in parts.items()} for name, parts in every.items()}
@@ -127,7 +148,7 @@ def main():
                 print(f"\n{name}, {case.split(', ', 1)[1]}: {total / middle:.2f} times the plain step (medians), {best / least:.2f} (the least)")
         print()
     print(f"{os.cpu_count()} cores, {platform.system()}; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; {given.rounds} runs of {given.steps} steps each, after "
-          f"{WARMUP} unmeasured{'; AVX2 alone' * given.avx2}; PyTorch {torch}, Python {platform.python_version()}.")
+          f"{WARMUP} unmeasured{'; AVX2 alone' * given.avx2}{'; MKL as on Intel' * given.intel}; PyTorch {torch}, Python {platform.python_version()}.")
 
 
 main()

@@ -106,7 +106,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let (mut times, mut losses, mut spent) = ([const { vec![] }; 4], vec![], vec![]);
     for step in 0..of.warmup + of.steps {
         let before = processor_ms()?;
-        let (loss, at) = model.step(step, &batch, &classes)?;
+        // On a thread of the pool, as the trainer makes steps.
+        let made = rayon::scope(|_| model.step(step, &batch, &classes).map_err(|error| error.to_string()));
+        let (loss, at) = made?;
         spent.push(processor_ms()? - before);
         losses.push(loss);
         if step >= of.warmup {

@@ -22,6 +22,7 @@ pub(crate) mod product;
 pub mod scalars;
 pub mod softmax;
 pub mod squared_error;
+mod threads;
 pub mod varlen;
 
 pub(crate) use form::{at_least_single, fused, in_single};
@@ -33,6 +34,7 @@ pub(crate) use host::{
 #[cfg(target_arch = "x86_64")]
 pub(crate) use host::{avx512, keep_to};
 pub(crate) use math::{single, sum2};
+pub(crate) use threads::in_pool;
 
 #[cfg(test)]
 mod candle_nn_test;

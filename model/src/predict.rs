@@ -32,6 +32,7 @@ use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Read};
 use crate::head::importance::{Importance, Probe, Samples};
 use crate::head::mask::Mask;
+use crate::nn::in_pool;
 use crate::output::{Anchor, Batch, Outline, Outputs, Targets, pool_name, some_of};
 use crate::params::{ADAPTERS, OUTPUTS, Params, of_outputs};
 #[cfg(feature = "cuda")]
@@ -351,7 +352,7 @@ impl Predictor {
         let loss = |x_nd: &Tensor| self.sample_losses(x_nd, &tokens, batch);
         let read = self.outputs.read_by_logits(&tokens, &[batch.task])?;
         let probe = self.probe(mask, Read::some(read.as_deref()));
-        into.add_samples(&probe, &tokens, samples, loss)
+        in_pool(&self.device, || into.add_samples(&probe, &tokens, samples, loss))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::Error;
 use crate::attention::Composed;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Gates, Pass, Read};
+use crate::nn::in_pool;
 
 /// The attention of one layer over the tokens of one row.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +50,7 @@ impl Predictor {
     pub(super) fn states(&self, tokens: &Tokens, read: Read<'_>) -> Result<Vec<Tensor>> {
         let gates = self.gates.as_ref().map_or(Gates::Open, |(_, gates_lh)| Gates::Shared(gates_lh));
         let pass = Pass { attention: &*self.attention, gates, dropout: None, read };
-        self.encoder.forward(&self.config, tokens, &pass)
+        in_pool(&self.device, || self.encoder.forward(&self.config, tokens, &pass))
     }
 
     /// What the tokens of the first of some rows attend to, layer after layer, by whatever attention the model has and under its gates.

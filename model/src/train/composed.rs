@@ -18,7 +18,7 @@ use crate::Error;
 use crate::attention::Attention;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass, Read};
-use crate::nn::scalars;
+use crate::nn::{in_pool, scalars};
 use crate::optim::adamw::Update;
 use crate::optim::chosen::Optimiser;
 use crate::optim::clip;
@@ -234,8 +234,9 @@ impl Composed {
     }
 }
 
-impl Machine for Composed {
-    fn begin(&mut self, job: &Job<'_>, coverage: &mut Coverage) -> Result<(), Error> {
+impl Composed {
+    /// One step, on this thread.
+    fn make(&mut self, job: &Job<'_>, coverage: &mut Coverage) -> Result<(), Error> {
         let Job { step, epoch, micro } = job;
         let mut sum: Option<Micro> = None;
         let plans = self.ranks.plans(&self.setup.outline.tasks, micro)?;
@@ -257,6 +258,16 @@ impl Machine for Composed {
             Some(StepRecord { step, epoch, loss, tasks, labels, learning_rate, grad_norm, tokens, rows });
         Ok(())
     }
+}
+
+impl Machine for Composed {
+    fn begin(&mut self, job: &Job<'_>, coverage: &mut Coverage) -> Result<(), Error> {
+        // Ranks wait for each other.
+        if self.ranks.are_several() {
+            return self.make(job, coverage);
+        }
+        in_pool(&self.device.clone(), || self.make(job, coverage))
+    }
 
     fn landed(&mut self, _: Wait, _: &mut Coverage) -> Result<Option<StepRecord>, Error> {
         Ok(self.done.take())
@@ -267,8 +278,10 @@ impl Machine for Composed {
     }
 
     fn evaluate(&self, step: u64, batches: &[&Batch]) -> Result<Records, Error> {
-        let (losses, _) = self.losses(step, batches, None)?;
-        Ok(TaskRecord::of(&losses)?)
+        in_pool(&self.device, || {
+            let (losses, _) = self.losses(step, batches, None)?;
+            Ok(TaskRecord::of(&losses)?)
+        })
     }
 
     fn join(&mut self, ranks: &Ranks) -> Result<(), Error> {
