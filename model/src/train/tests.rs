@@ -243,6 +243,21 @@ fn the_number_of_threads_changes_no_bit() {
 }
 
 #[test]
+fn trainings_side_by_side_in_one_pool_change_no_bit_of_each_other() {
+    let trained = || {
+        let mut trainer = Trainer::new(setup(), &Device::Cpu).unwrap();
+        run(&mut trainer, 1..=3);
+        bits(&trainer)
+    };
+    let alone = trained();
+    // A thread of the pool that waits for a loop of one step may make a step of another training meanwhile.
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..6).map(|_| scope.spawn(trained)).collect();
+        all.into_iter().for_each(|one| assert_eq!(one.join().unwrap(), alone));
+    });
+}
+
+#[test]
 fn unused_parameters_are_frozen_with_a_reason_and_keep_their_bits() {
     let mut setup = setup();
     setup.outline.tasks[1].alpha = 0.0;
