@@ -34,12 +34,12 @@ def drawn(rows, most, name, part):
     return [rows[place] for place in sorted(places[:most])]
 
 
-def looked_at(rows, fields, name, part):
-    """Those of a part's rows that a stage with these fields looks at."""
+def looked_at(rows, fields, folder, part):
+    """Those of a part's rows of the benchmark in `folder` that a stage with these fields looks at."""
     most, share = fields.get(f"finetune.max_examples.{part}", math.inf), fields.get("finetune.max_examples.train_share")
     if part == "train" and share is not None:
         most = min(most, max(1, math.floor(share * len(rows) + 0.5)))
-    return drawn(rows, most, name, part)
+    return drawn(rows, most, folder.name.removeprefix("benchmark-"), part)
 
 
 if __name__ == "__main__":

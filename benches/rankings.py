@@ -158,7 +158,7 @@ def trained(encoder, folder, args, ours, wording):
     """Trains the encoder on the queries of a folder that engraft was trained on."""
     seed, settings, fields = ours["seed"], ours["settings"], args.fields
     queries = [query for query in lines(folder / "queries.jsonl") if query["part"] == "main"]
-    queries, chance = looked_at(queries, fields, folder.parent.name.removeprefix("benchmark-"), "train"), random.Random(seed)
+    queries, chance = looked_at(queries, fields, folder.parent, "train"), random.Random(seed)
     assert len(queries) == ours["train"], f"{folder}: {len(queries)} queries to train on, where engraft had {ours['train']}"
     passages = lines(folder / "passages.jsonl")
     texts = [passage["text"] for passage in passages]

@@ -142,8 +142,7 @@ def tested(rows, out):
 
 def parts(rows, fields, folder):
     """The very examples of each part that engraft looked at."""
-    name = folder.name.removeprefix("benchmark-")
-    return {part: looked_at([row for row in rows if row["part"] == part], fields, name, part) for part in ("train", "dev", "test")}
+    return {part: looked_at([row for row in rows if row["part"] == part], fields, folder, part) for part in ("train", "dev", "test")}
 
 
 def read(folder, fields, classes=None):

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use base::funnel::Tally;
 use serde::{Deserialize, Serialize};
 
 /// One step: `read` = the sum of `dropped` + `kept`.
@@ -34,6 +35,15 @@ impl Step {
         let mut step = Self::new(of);
         dropped.iter().for_each(|&(reason, count)| step.drop(reason, count));
         step.keep(kept);
+        step
+    }
+
+    /// What became of a file's lines that are no documents, and what was read other than as published.
+    #[must_use]
+    pub fn other_lines(documents: &Tally) -> Self {
+        let mut step = Self::new("other lines");
+        documents.dropped.iter().for_each(|(reason, count)| step.drop(reason, *count));
+        documents.mended.iter().for_each(|(how, count)| step.mend(how, *count));
         step
     }
 

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::Path;
 
-use engraft_tests::{Engraft, json};
-use serde_json::{Value, json as object};
+use engraft_tests::{json, json_lines};
+use serde_json::json as object;
 
-use super::papers::{sentence, word};
-use super::{checkpoint, put};
+use super::papers::{refined, sentence, word};
+use super::put;
 
 const PARTS: [(&str, Range<usize>); 3] = [("train", 0..24), ("dev", 24..32), ("test", 32..40)];
 
@@ -85,31 +85,14 @@ fn entities(data: &Path, set: &str) {
 #[test]
 fn mt_bert_takes_its_eight_sets_as_blue_gives_them_out() {
     let folder = tempfile::tempdir().unwrap();
-    let (data, out) = (folder.path().join("data"), folder.path().join("out"));
-    checkpoint(&data, "bert");
+    let data = folder.path().join("data");
     pairs(&data);
     relations(&data, "i2b2-2010-re", ["@treatment$", "@problem$"], ["TrAP", "false"]);
     relations(&data, "chemprot", ["@CHEMICAL$", "@GENE$"], ["CPR:4", "false"]);
     relations(&data, "ddi2013-type", ["@DRUG$", "@DRUG$"], ["DDI-effect", "DDI-false"]);
     ["shareclefe", "bc5cdr-disease", "bc5cdr-chemical"].iter().for_each(|set| entities(&data, set));
-    let of = |name: &str| format!("{{ name = \"{name}\", epochs = 1, then.epochs = 1 }}");
-    let recipes = ["mt-bert", "clinical", "biomedical"].map(of).join(", ");
-    put(
-        &data,
-        "blue.toml",
-        &format!(
-            "version = 5\nextends = \"mt-bert-blue\"\nfinetune = {{ epochs = 1, max_tokens = 32 }}\nrecipes = [{recipes}]\n"
-        ),
-    );
-    Engraft::own(&["run", "scores"], &data.join("blue.toml"), &out).ok();
-    let scores = json(out.join("scores/scores.json"));
-    let count = |how: &str| scores.as_array().unwrap().iter().filter(|row| row["how"] == how).count();
-    assert_eq!(["alone", "mt-bert", "clinical", "biomedical"].map(count), [8, 8, 4, 4], "{scores}");
+    let (_, out) = refined(folder.path(), "mt-bert-blue");
     let index = |name: &str| json(out.join(format!("benchmark-{name}/index.json")));
-    let examples = |name: &str| -> Vec<Value> {
-        let text = std::fs::read_to_string(out.join(format!("benchmark-{name}/examples.jsonl"))).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    };
     for name in ["i2b2-2010", "chemprot", "ddi"] {
         let said = index(name);
         let nothing = usize::try_from(said["nothing"].as_u64().unwrap()).unwrap();
@@ -117,7 +100,7 @@ fn mt_bert_takes_its_eight_sets_as_blue_gives_them_out() {
     }
     assert_eq!(index("ddi")["measure"], "macro_f1");
     assert_eq!(index("chemprot")["measure"], "micro_f1");
-    let chemprot = examples("chemprot");
+    let chemprot = json_lines(out.join("benchmark-chemprot/examples.jsonl"));
     assert_eq!(chemprot[0]["text"], "@CHEMICAL$ \"stops\" @GENE$ a");
     // The parts are BLUE's own.
     let parts = |part: &str| chemprot.iter().filter(|row| row["part"] == part).count();

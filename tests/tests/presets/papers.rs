@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use engraft_tests::{Engraft, json};
 use serde_json::{Value, json as object};
@@ -308,13 +308,10 @@ fn biomedical(data: &Path) {
     }
 }
 
-#[test]
-fn mt_bert_refines_and_fine_tunes_its_eight_sets_with_adamax() {
-    let folder = tempfile::tempdir().unwrap();
-    let (data, out) = (folder.path().join("data"), folder.path().join("out"));
+/// Runs a preset of MT-BERT's eight sets in a folder that has them below `data`: each alone, refined with all or with its domain, and then alone again. What it ran, and where.
+pub(super) fn refined(folder: &Path, preset: &str) -> (PathBuf, PathBuf) {
+    let (data, out) = (folder.join("data"), folder.join("out"));
     checkpoint(&data, "bert");
-    clinical(&data);
-    biomedical(&data);
     let config = data.join("blue.toml");
     let of = |name: &str| format!("{{ name = \"{name}\", epochs = 1, then.epochs = 1 }}");
     let recipes = ["mt-bert", "clinical", "biomedical"].map(of).join(", ");
@@ -322,13 +319,23 @@ fn mt_bert_refines_and_fine_tunes_its_eight_sets_with_adamax() {
         &data,
         "blue.toml",
         &format!(
-            "version = 5\nextends = \"mt-bert-sets\"\nfinetune = {{ epochs = 1, max_tokens = 32 }}\nrecipes = [{recipes}]\n"
+            "version = 5\nextends = \"{preset}\"\nfinetune = {{ epochs = 1, max_tokens = 32 }}\nrecipes = [{recipes}]\n"
         ),
     );
-    let said = Engraft::own(&["config"], &config, &out).ok();
-    assert!(said.contains("kind = \"adamax\""), "{said}");
     Engraft::own(&["run", "scores"], &config, &out).ok();
     let rows = json(out.join("scores/scores.json"));
     let count = |how: &str| rows.as_array().unwrap().iter().filter(|row| row["how"] == how).count();
     assert_eq!(["alone", "mt-bert", "clinical", "biomedical"].map(count), [8, 8, 4, 4], "{rows}");
+    (config, out)
+}
+
+#[test]
+fn mt_bert_refines_and_fine_tunes_its_eight_sets_with_adamax() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    clinical(&data);
+    biomedical(&data);
+    let (config, out) = refined(folder.path(), "mt-bert-sets");
+    let said = Engraft::own(&["config"], &config, &out).ok();
+    assert!(said.contains("kind = \"adamax\""), "{said}");
 }

@@ -72,10 +72,7 @@ impl PublishedSet for Config {
             }
             Ok::<_, Error>(())
         })?;
-        let mut lines = Step::new("other lines");
-        taken.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
-        taken.documents.mended.iter().for_each(|(how, count)| lines.mend(how, *count));
-        Ok(vec![lines, step])
+        Ok(vec![Step::other_lines(&taken.documents), step])
     }
 }
 

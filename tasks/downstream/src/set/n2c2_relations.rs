@@ -84,9 +84,7 @@ impl PublishedSet for Config {
         let (mut document, mut labels) = (Document::default(), Labels::default());
         let of_brat = brat::Config { concepts: Concepts::None, misfits: self.misfits };
         let said = brat::related(&Pair::of(file), of_brat, &mut document, &mut labels)?;
-        let mut lines = Step::new("other lines");
-        said.counts.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
-        said.counts.documents.mended.iter().for_each(|(how, count)| lines.mend(how, *count));
+        let lines = Step::other_lines(&said.counts.documents);
         let mut found = Step::new("entities");
         said.counts.spans.dropped.iter().for_each(|(reason, count)| found.drop(reason, *count));
         found.keep(said.counts.spans.kept);

@@ -114,9 +114,7 @@ impl PublishedSet for Config {
             documents.push(document.clone());
             Ok::<_, Error>(())
         })?;
-        let mut lines = Step::new("other lines");
-        taken.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
-        taken.documents.mended.iter().for_each(|(how, count)| lines.mend(how, *count));
+        let lines = Step::other_lines(&taken.documents);
         let mut found = Step::new("entities");
         // What overlaps depends on the kinds that are asked for, so that is judged anew below.
         let of_file = taken.spans.dropped.iter().filter(|(reason, _)| ![OVERLAP, PIECES].contains(*reason));
