@@ -233,24 +233,25 @@ fn save_as<'a>(
 
 /// A finished training.
 #[derive(Debug)]
-pub(crate) struct Finished<'a> {
+pub(crate) struct Finished {
     /// Sizes of the encoder.
-    pub(crate) config: &'a Config,
+    pub(crate) config: Config,
     /// All parameters.
-    pub(crate) params: &'a Params,
+    pub(crate) params: Params,
     /// The output as `transformers` has it, where it has it.
-    pub(crate) classifier: Option<&'a Classifier>,
+    pub(crate) classifier: Option<Classifier>,
     /// What was added to the encoder's weights, if anything was.
     pub(crate) adapters: Option<Adapted>,
     /// What [`OUTPUTS_FILE`] says.
-    pub(crate) index: &'a Value,
+    pub(crate) index: Value,
 }
 
-impl Finished<'_> {
+impl Finished {
     /// Writes it so that it takes the place of whatever checkpoint lies in `dir` as a whole: the encoder as [`save`] does, the outputs, whose names begin
     /// with `outputs.`, in [`OUTPUTS_WEIGHTS_FILE`], adapters as [`adapters`] says, and the digests of all in [`digests::DIGESTS_FILE`].
     pub(crate) fn save(&self, dir: &Path) -> Result<(), Error> {
-        let Finished { config, params, classifier, ref adapters, index } = *self;
+        let Finished { config, params, classifier, adapters, index } = self;
+        let classifier = classifier.as_ref();
         swap::replace(dir, |work| {
             let named = named(config, params, classifier);
             save_as(work, config, classifier, named.iter().map(|(name, tensor)| (name.as_str(), *tensor)))?;

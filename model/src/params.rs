@@ -119,13 +119,13 @@ impl Params {
         Ok(Params { vars, frozen: BTreeSet::new(), buffers: Buffers::new() })
     }
 
-    /// Copies of some parameters in main memory.
+    /// Copies of some parameters in main memory, which follow no updates.
     ///
     /// # Errors
     /// When a copy fails.
-    #[cfg(feature = "cuda")]
     pub(crate) fn part_on_cpu(&self, wanted: impl Fn(&str) -> bool) -> candle_core::Result<Self> {
         let some = self.vars.iter().filter(|(name, _)| wanted(name));
+        // A variable has memory of its own, whatever it is made from.
         let here = some
             .map(|(name, var)| Ok((name.clone(), Var::from_tensor(&var.detach().to_device(&Device::Cpu)?)?)));
         let vars = here.collect::<candle_core::Result<_>>()?;

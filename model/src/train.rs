@@ -276,6 +276,11 @@ impl Trainer {
     /// # Errors
     /// When a file cannot be written, or [`Trainer::check_frozen`] has an error.
     pub fn save_checkpoint(&self, dir: &Path) -> Result<(), Error> {
+        self.finished(self.params.clone())?.save(dir)
+    }
+
+    /// The checkpoint of now, whose numbers are those of `params`.
+    fn finished(&self, params: Params) -> Result<checkpoint::Finished, Error> {
         self.idle()?;
         self.check_frozen()?;
         let index = Index {
@@ -284,20 +289,14 @@ impl Trainer {
             outputs: self.setup.outline.clone(),
             gates: self.setup.gates.clone(),
         };
-        let index = state::to_json(&dir.join(checkpoint::OUTPUTS_FILE), &index)?;
+        let index = state::to_json(Path::new(checkpoint::OUTPUTS_FILE), &index)?;
         let classifier = match self.setup.gates {
-            None => classifier::of(&self.setup.outline, &self.setup.encoder, &self.params)?,
+            None => classifier::of(&self.setup.outline, &self.setup.encoder, &params)?,
             Some(_) => None,
         };
         let is_trained = |name: &str| !self.frozen.contains_key(name);
-        checkpoint::Finished {
-            config: &self.setup.encoder,
-            params: &self.params,
-            classifier: classifier.as_ref(),
-            adapters: self.adapters.adapted(&self.params, is_trained)?,
-            index: &index,
-        }
-        .save(dir)
+        let adapters = self.adapters.adapted(&params, is_trained)?;
+        Ok(checkpoint::Finished { config: self.setup.encoder.clone(), params, classifier, adapters, index })
     }
 }
 

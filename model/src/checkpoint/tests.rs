@@ -150,9 +150,8 @@ fn silent_05_a_finished_training_carries_digests_that_loading_checks() {
     let model = dir.path().join("model");
     let save = |seed: u64| {
         let index = serde_json::json!({ "seed": seed });
-        let (config, params) = (&tiny(), &params);
-        let finished = Finished { config, params, classifier: None, adapters: None, index: &index };
-        finished.save(&model).unwrap();
+        let (config, params) = (tiny(), params.clone());
+        Finished { config, params, classifier: None, adapters: None, index }.save(&model).unwrap();
     };
     save(1);
     load(&model, &Device::Cpu).unwrap();

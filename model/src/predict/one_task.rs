@@ -28,6 +28,5 @@ pub fn write_one_task(dir: &Path, task: &str, into: &Path) -> Result<(), Error> 
     };
     let index = Index { outputs, ..index };
     let index = serde_json::to_value(&index).map_err(|error| Error::Misfit(error.to_string()))?;
-    let classifier = classifier.as_ref();
-    Finished { config: &whole.config, params: &params, classifier, adapters: None, index: &index }.save(into)
+    Finished { config: whole.config, params, classifier, adapters: None, index }.save(into)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::best::{self, Files};
+use super::best::{self, Files, Kept};
 use super::record::{Records, TaskRecord};
 use super::step::finite;
 use super::{Trainer, error};
@@ -80,25 +80,25 @@ pub struct Best {
 }
 
 /// The best evaluation so far, and how many came after it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Watch {
     pub(super) best: Option<Best>,
     since: u64,
     /// The checkpoint of the best one, in the folder of the state, which names it itself.
     #[serde(skip)]
-    pub(super) files: Files,
+    pub(super) kept: Kept,
 }
 
 impl Watch {
     /// No evaluation so far.
     pub(super) fn new() -> Self {
-        Watch { best: None, since: 0, files: Files::new() }
+        Watch { best: None, since: 0, kept: Kept::default() }
     }
 
     /// The same, whose checkpoint has these files.
     pub(super) fn with_files(self, files: Files) -> Self {
-        Watch { files, ..self }
+        Watch { kept: Kept::whole(files), ..self }
     }
 
     /// Takes note of an evaluation.
@@ -134,9 +134,9 @@ impl Trainer {
     /// that of now.
     ///
     /// # Errors
-    /// When it is not what was written, or a file cannot be written.
+    /// When it could not be written, is not what was written, or a file cannot be written.
     pub fn save_best(&self, state: &Path, dir: &Path) -> Result<(), Error> {
-        best::hand_over(state, &self.watch.files, dir)
+        best::hand_over(state, &self.watch.kept.files()?, dir)
     }
 
     /// The sum over tasks of alpha times the mean loss over all targets of held-out samples, which come in the batches of one step after the other,
@@ -167,18 +167,21 @@ impl Trainer {
         Ok((Measured::Loss(loss), sums))
     }
 
-    /// Takes note of what an evaluation on held-out samples measured. When it was never better, writes a checkpoint into the folder of the
-    /// state, `state`, where it stays until a state knows a better one. As good as before is not better.
+    /// Takes note of what an evaluation on held-out samples measured. When it was never better, a thread writes a checkpoint into the folder of the
+    /// state, `state`, while training goes on; it stays there until a state knows a better one. As good as before is not better.
     ///
     /// # Errors
-    /// When it is not finite, or the checkpoint cannot be written; the evaluation then never was.
+    /// When it is not finite, there is no memory for the checkpoint, or the one before could not be written; the evaluation then never was. Whether
+    /// this one could be is said by the next better evaluation, the next state or [`Trainer::save_best`].
     pub fn evaluated(&mut self, measured: Measured, state: &Path) -> Result<Verdict, Error> {
         let step = self.steps();
         finite(step, measured.value(), || format!("{} on held-out samples", measured.name()))?;
         let mut watch = self.watch.clone();
         let verdict = watch.see(Best { step, measured }, self.setup.train.patience.as_ref());
         if verdict == Verdict::Best {
-            watch.files = best::keep(state, step, |dir| self.save_checkpoint(dir))?;
+            // One copy of all parameters at a time.
+            self.watch.kept.files()?;
+            watch.kept = Kept::keep(state, step, self.finished(self.params.part_on_cpu(|_| true)?)?)?;
         }
         self.watch = watch;
         Ok(verdict)

@@ -18,7 +18,7 @@ use super::config::Setup;
 use super::coverage::Coverage;
 use super::patience::Watch;
 use super::seal::Seal;
-use super::{Trainer, error};
+use super::{Trainer, error, writer};
 use crate::Error;
 use crate::checkpoint::proof::Proof;
 use crate::checkpoint::{self, whole};
@@ -165,7 +165,7 @@ impl Snapshot {
             xxh3: String::new(),
             step,
             setup: run.setup,
-            files: trainer.watch.files.clone(),
+            files: Files::new(),
             missed: missed.filter(|(_, missed)| *missed > 0).collect(),
             coverage: trainer.coverage.clone(),
             mask: run.mask,
@@ -184,17 +184,12 @@ impl Snapshot {
     /// When a file cannot be written.
     pub fn write(self) -> Result<(), Error> {
         let Snapshot { dir, parameters, moments, mut index } = self;
-        // Only this folder is made: where the one around it is gone, somebody has removed what the state belongs to.
-        match std::fs::create_dir(&dir) {
-            Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
-                return Err(Error::File { path: dir, source });
-            }
-            _ => {}
-        }
+        writer::make(&dir)?;
         for (kind, tensors) in [(PARAMETERS, parameters), (MOMENTS, moments)] {
             let named = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor));
             write(&dir, tensors_file(kind, index.step), named, &mut index.files)?;
         }
+        index.files.extend(index.watch.kept.files()?);
         // The index comes after all that it names, and removing after the index.
         self_check::write(&dir.join(INDEX), &mut index)?;
         remove_others(&dir, &index)

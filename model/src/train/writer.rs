@@ -1,6 +1,8 @@
 //! States written by a thread of its own while training goes on.
 
+use std::path::Path;
 use std::thread::{Builder, JoinHandle};
+use std::{fs, io};
 
 use super::state::Snapshot;
 use crate::Error;
@@ -18,12 +20,7 @@ impl Writer {
     /// When the one before could not be written, or the system gives no thread.
     pub fn write(&mut self, snapshot: Snapshot) -> Result<(), Error> {
         self.wait()?;
-        let thread = Builder::new().name("engraft-state".to_owned()).spawn(move || snapshot.write());
-        self.thread = Some(thread.map_err(|error| {
-            Error::Misfit(format!(
-                "the system gives no thread that writes states ({error}); end other programs"
-            ))
-        })?);
+        self.thread = Some(thread("engraft-state", move || snapshot.write())?);
         Ok(())
     }
 
@@ -33,13 +30,33 @@ impl Writer {
     /// When it could not be written.
     pub fn wait(&mut self) -> Result<bool, Error> {
         let Some(thread) = self.thread.take() else { return Ok(false) };
-        match thread.join() {
-            Ok(written) => written.map(|()| true),
-            Err(_) => {
-                Err(Error::Misfit("the thread that writes states panicked; report what it said".to_owned()))
-            }
-        }
+        joined(thread).map(|()| true)
     }
+}
+
+/// Makes the folder of a state if it is missing, and only it: where the one around it is gone, somebody has removed what the state belongs to.
+pub(super) fn make(dir: &Path) -> Result<(), Error> {
+    match fs::create_dir(dir) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => Err(Error::file(dir)(source)),
+        _ => Ok(()),
+    }
+}
+
+/// A thread that writes.
+pub(super) fn thread<T: Send + 'static>(
+    name: &str,
+    write: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<JoinHandle<Result<T, Error>>, Error> {
+    Builder::new().name(name.to_owned()).spawn(write).map_err(|error| {
+        Error::Misfit(format!("the system gives no thread that writes states ({error}); end other programs"))
+    })
+}
+
+/// What such a thread has written.
+pub(super) fn joined<T>(thread: JoinHandle<Result<T, Error>>) -> Result<T, Error> {
+    thread.join().unwrap_or_else(|_| {
+        Err(Error::Misfit("the thread that writes states panicked; report what it said".to_owned()))
+    })
 }
 
 impl Drop for Writer {

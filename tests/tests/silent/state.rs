@@ -186,15 +186,17 @@ fn retrain(out: &Path, tick: impl Fn() + Send + Sync + 'static) -> String {
 
 #[test]
 fn silent_24_a_work_folder_removed_during_a_training_ends_it_and_the_next_run_begins_anew() {
-    let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [reference, folder, elsewhere] = [(); 3].map(|()| tempfile::tempdir().unwrap());
     training(&["run", "retrain"], reference.path()).ok();
     let (out, removed) = (folder.path().to_owned(), Arc::new(AtomicBool::new(false)));
     let (works, once) = (out.join(".work"), Arc::clone(&removed));
+    let away = elsewhere.path().join("work");
     let error = retrain(&out, move || {
         let states = names_below(&works);
         if states.iter().any(|file| file.ends_with("state/state.json")) && !once.swap(true, Ordering::SeqCst)
         {
-            fs::remove_dir_all(&works).unwrap();
+            // At once: the best checkpoint may be written into it at this moment.
+            fs::rename(&works, &away).unwrap();
         }
     });
     assert!(removed.load(Ordering::SeqCst));

@@ -1,6 +1,7 @@
 //! Tests of evaluations on held-out samples: the best one is kept, and belongs to the state.
 
 use super::*;
+use crate::checkpoint::whole;
 use crate::train::patience::{Best, Measured, Patience, Verdict};
 
 #[test]
@@ -32,6 +33,38 @@ fn the_best_score_is_kept_until_patience_is_over() {
     let text = trainer.evaluated(Measured::Score(f64::NAN), &state).unwrap_err().to_string();
     assert!(text.contains("step 6: the score on held-out samples is NaN"), "{text}");
     assert_eq!(trainer.best(), Some(Best { step: 4, measured: Measured::Score(0.9) }));
+}
+
+#[test]
+fn the_best_checkpoint_is_that_of_its_step_though_training_goes_on_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let (best, state) = (dir.path().join("best"), dir.path().join("state"));
+    let mut trainer = trained(setup(), 1);
+    let at_once = trainer.predictor().logits(0, &rows(9)).unwrap();
+    trainer.evaluated(Measured::Score(0.5), &state).unwrap();
+    run(&mut trainer, 2..=4);
+    assert_ne!(trainer.predictor().logits(0, &rows(9)).unwrap(), at_once);
+    trainer.save_best(&state, &best).unwrap();
+    assert_eq!(Predictor::load(&best, &Device::Cpu).unwrap().logits(0, &rows(9)).unwrap(), at_once);
+}
+
+#[test]
+fn a_best_checkpoint_that_could_not_be_written_is_told_to_all_who_need_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut trainer = trained(setup(), 1);
+    // A file stands where the folder would be.
+    let state = dir.path().join("state");
+    whole::write(&state, b"").unwrap();
+    assert_eq!(trainer.evaluated(Measured::Score(0.5), &state).unwrap(), Verdict::Best);
+    let told = |error: Error| {
+        let text = error.to_string();
+        assert!(text.contains("state/best-00000001"), "{text}");
+    };
+    told(trainer.save_best(&state, &dir.path().join("best")).unwrap_err());
+    told(trainer.save_state(&dir.path().join("other"), &Value::Null).unwrap_err());
+    told(trainer.evaluated(Measured::Score(0.9), &state).unwrap_err());
+    // It never was.
+    assert_eq!(trainer.best(), Some(Best { step: 1, measured: Measured::Score(0.5) }));
 }
 
 #[test]
