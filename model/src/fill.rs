@@ -19,6 +19,7 @@ use crate::encoder::config::Config;
 use crate::encoder::pool::Pooling;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Pass, Read};
+use crate::nn::in_pool;
 use crate::output::masked_lm::MaskedLm;
 use crate::output::some_of;
 use crate::output::tag::gather;
@@ -121,6 +122,10 @@ impl Filler {
         if self.device.is_cuda() {
             return self.by_kernels(tokens, places);
         }
+        in_pool(&self.device, || self.by_layers(tokens, places))
+    }
+
+    fn by_layers(&self, tokens: &Tokens, places: &[u32]) -> Result<Tensor, Error> {
         let read = some_of(tokens, places.to_vec());
         let pass = Pass { read: Read::some(read.as_deref()), ..Pass::PLAIN };
         let mut hidden = self.encoder.forward(&self.config, tokens, &pass)?;

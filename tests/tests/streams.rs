@@ -51,6 +51,40 @@ fn every_schedule_trains_and_shows_the_tasks_that_it_promises() {
 }
 
 #[test]
+fn a_budget_of_tokens_bounds_every_step_and_resumes_to_the_same_bits() {
+    let budget = [
+        "split.parts={ ratio = { train = 0.8, valid = 0.2, test = 0.0, seed = 1, cover = \"train\" } }",
+        "retrain.stream.batching={ tokens = { tokens = 6000, pool = 64 } }",
+        "retrain.max_steps=40",
+        "retrain.warmup_steps=4",
+        "retrain.checkpoint_every=8",
+        "retrain.patience={ every = 16, batches = 2 }",
+    ];
+    let engraft =
+        |out: &Path| budget.iter().fold(Engraft::small(&["run"], out), |engraft, set| engraft.set(set));
+    let (whole, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    engraft(whole.path()).ok();
+    let lines = |file: &str| -> Vec<Value> {
+        let text = fs::read_to_string(whole.path().join("retrain").join(file)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let steps = lines("metrics.jsonl");
+    let tokens: Vec<u64> = steps.iter().map(|step| step["tokens"].as_u64().unwrap()).collect();
+    assert!(steps.len() == 40 && tokens.iter().all(|of| (1..=6000).contains(of)), "{tokens:?}");
+    let epochs: Vec<u64> = steps.iter().map(|step| step["epoch"].as_u64().unwrap()).collect();
+    assert!(epochs.is_sorted() && epochs[0] == 0 && *epochs.last().unwrap() > 0, "{epochs:?}");
+    assert_eq!(lines("held_out.jsonl").len(), 3);
+    let ran = engraft(killed.path()).kill_at("retrain:working:20").output();
+    assert_eq!(ran.code(), None, "{}", ran.text());
+    engraft(killed.path()).ok();
+    for file in ["metrics.jsonl", "held_out.jsonl", "model/model.safetensors"] {
+        let [one, other] =
+            [&whole, &killed].map(|out| fs::read(out.path().join("retrain").join(file)).unwrap());
+        assert!(one == other, "{file}");
+    }
+}
+
+#[test]
 fn settings_without_a_sample_are_refused_before_any_stage_runs() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |set: &str| {
@@ -61,7 +95,14 @@ fn settings_without_a_sample_are_refused_before_any_stage_runs() {
     let found = refused("retrain.stream.batching={ items = 0 }");
     assert!(found.contains("retrain.stream.batching.items is 0, expected at least 1"), "{found}");
     let found = refused("retrain.stream.batching={ tokens = { tokens = 100, pool = 50 } }");
-    assert!(found.contains("token budget"), "{found}");
+    assert!(found.contains("token budget") && found.contains("give `retrain.max_steps`"), "{found}");
+    let found = refused(
+        "retrain={ max_steps = 3, stream = { schedule = \"merged\", batching.tokens = { tokens = 100, pool = 50 } } }",
+    );
+    assert!(
+        found.contains("retrain.stream.schedule is merged") && found.contains("take \"kimera\""),
+        "{found}"
+    );
     let found = refused("retrain.stream.schedule={ temperature = 0.0 }");
     assert!(found.contains("temperature is 0, expected above 0"), "{found}");
     let found = refused("shards.tasks=[\"subject\", \"masked_lm\"]");

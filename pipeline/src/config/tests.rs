@@ -79,6 +79,17 @@ fn a_signed_url_is_in_no_error() {
 }
 
 #[test]
+fn another_name_of_a_word_is_told_as_that_word() {
+    for (name, word) in [("iob2", "bio"), ("BIO2", "bio"), ("bioes", "bilou"), ("iob", "iob1")] {
+        let texts = format!(
+            "corpus.texts=[{{ name=\"a\", paths=[\"x\"], format.conll = {{ scheme = \"{name}\", separator = \"tab\" }} }}]"
+        );
+        let error = sets(&[&texts]).unwrap_err().to_string();
+        assert!(error.contains(&format!("did you mean \"{word}\"?")), "{name}: {error}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said_at_once_with_place_and_remedy() {
     let told = refused(
         "[retrain]\nepohcs = 3\nclip_norm = \"one\"\nstream.schedule = \"kimara\"\n[encoder]\nfrom = \"here\"\n\

@@ -172,15 +172,23 @@ fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k s
         .map(|(_, other)| other)
 }
 
+/// Whether a text has a word in capitals.
+fn has_capitals(text: &str, word: &str) -> bool {
+    let capitals = word.to_uppercase();
+    text.split(|c: char| !c.is_alphanumeric()).any(|other| other == capitals && other.len() > 1)
+}
+
 /// A value that is none of the choices.
 fn mischosen(value: &Toml, among: &[Choice<'_>]) -> String {
     let mut near = String::new();
     if let Toml::String(found) = value {
         let words = among.iter().filter_map(|choice| match choice {
-            Choice::Word(word, _) => Some(*word),
+            Choice::Word(word, about) => Some((*word, *about)),
             _ => None,
         });
-        if let Some(word) = nearest(found, words) {
+        // Another name of one, which its description gives in capitals, may look more like that of another: IOB2 is "bio".
+        let named = words.clone().find(|(_, about)| has_capitals(about, found)).map(|(word, _)| word);
+        if let Some(word) = named.or_else(|| nearest(found, words.map(|(word, _)| word))) {
             near = format!("; did you mean \"{word}\"?");
         }
     }

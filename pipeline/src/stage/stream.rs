@@ -75,11 +75,11 @@ impl Stream {
         self.batching.items()
     }
 
-    /// Refuses settings with which no sample would come.
+    /// Refuses settings with which no sample would come, or of whose steps nobody knows how many there will be, at most `max_steps`.
     ///
     /// # Errors
     /// Names the first.
-    pub(crate) fn check(&self, table: &str) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, table: &str, max_steps: Option<u64>) -> anyhow::Result<()> {
         let numbers: &[(&str, usize)] = match self.batching {
             Batching::Items(items) => &[("batching.items", items)],
             Batching::Bucketed { items, pool } => {
@@ -106,9 +106,15 @@ impl Stream {
             number(key("schedule.temperature"), temperature, &TEMPERATURE)?;
         }
         anyhow::ensure!(
-            self.items().is_some(),
+            self.items().is_some() || max_steps.is_some(),
             "{table}.stream.batching is a token budget, with which the number of steps is not known beforehand, but the learning rate \
-             needs it: use `items` or `bucketed`"
+             needs it: give `{table}.max_steps`, or use `items` or `bucketed`"
+        );
+        anyhow::ensure!(
+            self.items().is_some() || !self.schedule.counts_batches(),
+            "{table}.stream.batching is a token budget, so that only reading tells how many batches a task has, and \
+             {table}.stream.schedule is {}, which goes by their number: take \"kimera\", by which each step has a batch of every task",
+            self.schedule.name()
         );
         Ok(())
     }

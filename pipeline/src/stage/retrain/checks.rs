@@ -67,10 +67,13 @@ impl Retrain {
 
     /// How many batches there are, and how many steps are planned on them.
     pub(super) fn planned(&self, stream: &stream::Stream) -> anyhow::Result<Planned> {
-        let of_epoch = stream.steps_per_epoch().context("the stream does not know its steps")?;
-        let accumulate = self.config.accumulate;
-        let micro_batches = self.config.epochs.saturating_mul(of_epoch);
-        let steps = micro_batches.div_ceil(accumulate).min(self.config.max_steps.unwrap_or(u64::MAX));
+        let (accumulate, most) = (self.config.accumulate, self.config.max_steps.unwrap_or(u64::MAX));
+        let micro_batches = match stream.steps_per_epoch() {
+            Some(of_epoch) => self.config.epochs.saturating_mul(of_epoch),
+            // Under a budget of tokens, where `max_steps` is never left out.
+            None => most.saturating_mul(accumulate),
+        };
+        let steps = micro_batches.div_ceil(accumulate).min(most);
         self.check_turns(stream, micro_batches.min(steps.saturating_mul(accumulate)))?;
         Ok(Planned { micro_batches, steps })
     }

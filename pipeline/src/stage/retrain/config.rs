@@ -25,11 +25,13 @@ pub(crate) struct Config {
     ///
     /// Source: ours: any number would do.
     pub seed: u64,
-    /// Epochs of the schedule; with `kimera` and `merged` every row is shown once per epoch.
+    /// Epochs of the schedule; with `kimera` and `merged` every row is shown once per epoch. Under a budget of tokens `max_steps` says alone how long
+    /// training takes.
     ///
     /// Source: KIMERA, table A3: 3 to 5.
     pub epochs: u64,
-    /// Upper limit on steps; left out, all epochs are trained. The learning rate follows `schedule` to the last one or, if that is within
+    /// Upper limit on steps; left out, all epochs are trained. Needed with a budget of tokens, which decides only while reading how many steps an epoch
+    /// has. The learning rate follows `schedule` to the last one or, if that is within
     /// `warmup_steps`, only rises.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
@@ -132,7 +134,7 @@ pub(crate) struct Patience {
     /// Source: KIMERA, table A3.
     pub evaluations: u64,
     /// What decides, of the part `valid`: `loss`, the weighted sum of the tasks' losses, or that of one task (`TASK.loss`), where lower is better, or
-    /// `TASK.accuracy`, where higher is.
+    /// `TASK.accuracy`, where higher is. Tasks on texts have no such part and do not count.
     ///
     /// Source: ours: KIMERA has a patience (table A3) and does not say of what.
     pub measure: String,
@@ -177,7 +179,7 @@ impl Config {
             ("patience.evaluations", patience.evaluations, u64::MAX),
             ("patience.batches", patience.batches as u64, MANY),
         ];
-        self.stream.check(table)?;
+        self.stream.check(table, self.max_steps)?;
         for (key, value, most) in counts {
             whole(format!("{table}.{key}"), value, 1..=most)?;
         }
@@ -210,18 +212,6 @@ impl Config {
                 "{table}.alphas.{name} is {alpha}, but shards.tasks has no {name}: set it to 0, or build that task's shards"
             );
         }
-        if let Some(Patience { measure, .. }) = &self.patience {
-            let of_tasks = self
-                .tasks(built)
-                .into_iter()
-                .flat_map(|task| ["loss", "accuracy"].map(|measure| format!("{}.{measure}", task.name())));
-            let all: Vec<String> = std::iter::once(LOSS.to_owned()).chain(of_tasks).collect();
-            anyhow::ensure!(
-                all.contains(measure),
-                "{table}.patience.measure is {measure:?}, expected one of {}",
-                all.join(", ")
-            );
-        }
         anyhow::ensure!(
             !self.tasks(built).is_empty(),
             "{table}.alphas are all 0, so there is nothing to train: give one of the tasks in shards.tasks a weight"
@@ -230,6 +220,36 @@ impl Config {
             self.patience.is_none() || self.is_on_graph(built),
             "{table}.patience looks at samples of the part `valid`, and tasks on texts have none: leave it out"
         );
+        if let Some(Patience { measure, .. }) = &self.patience {
+            // Tasks on texts have no part `valid`.
+            let looked_at = self.tasks(built).into_iter().filter(|task| task.made_of() != Material::Texts);
+            let of_tasks = looked_at
+                .flat_map(|task| ["loss", "accuracy"].map(|measure| format!("{}.{measure}", task.name())));
+            let all: Vec<String> = std::iter::once(LOSS.to_owned()).chain(of_tasks).collect();
+            anyhow::ensure!(
+                all.contains(measure),
+                "{table}.patience.measure is {measure:?}, expected one of {}",
+                all.join(", ")
+            );
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_decides_is_measured_on_tasks_that_have_a_part_valid() {
+        let of = |measure: &str| Config {
+            alphas: Alphas::new([(Task::Subject, 1.0), (Task::MaskedLm, 1.0)]),
+            patience: Some(Patience { measure: measure.to_owned(), ..Patience::default() }),
+            ..Config::default()
+        };
+        let built = [Task::Subject, Task::MaskedLm];
+        of("subject.accuracy").check("retrain", &built).unwrap();
+        let error = of("masked_lm.loss").check("retrain", &built).unwrap_err().to_string();
+        assert!(error.ends_with("expected one of loss, subject.loss, subject.accuracy"), "{error}");
     }
 }

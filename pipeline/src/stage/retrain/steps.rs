@@ -7,7 +7,7 @@ use model::train::Trainer;
 use model::train::patience::Measured;
 use serde_json::Value;
 use tasks::stream::prefetch::Prefetched;
-use tasks::stream::steps::{self, Shards, Stream, Worker};
+use tasks::stream::steps::{self, Epochs, Shards, Stream, Worker};
 
 use super::config::{LOSS, Patience};
 use crate::stage::training::steps::{Batches, Evaluated, Evaluation};
@@ -19,8 +19,7 @@ const HELD_OUT: &str = "held_out.jsonl";
 pub(super) struct Streamed<'a> {
     stream: Prefetched,
     outline: &'a Outline,
-    steps_per_epoch: u64,
-    steps: u64,
+    epochs: Epochs,
 }
 
 impl<'a> Streamed<'a> {
@@ -32,7 +31,7 @@ impl<'a> Streamed<'a> {
         state: Option<Value>,
         steps: u64,
     ) -> anyhow::Result<Self> {
-        let steps_per_epoch = stream.steps_per_epoch().context("the stream does not know its steps")?;
+        let epochs = stream.epochs();
         if let Some(state) = state {
             stream.resume(&serde_json::from_value(state).context("the stream's state")?)?;
             anyhow::ensure!(
@@ -41,16 +40,14 @@ impl<'a> Streamed<'a> {
                 stream.step()
             );
         }
-        Ok(Self { stream: Prefetched::new(stream, ahead)?, outline, steps_per_epoch, steps })
+        Ok(Self { stream: Prefetched::new(stream, ahead)?, outline, epochs })
     }
 }
 
 impl Batches for Streamed<'_> {
     fn advance(&mut self) -> anyhow::Result<(u64, Vec<Batch>)> {
-        let epoch = self.steps / self.steps_per_epoch;
-        let batches = read(self.outline, &self.stream.next_step()?)?;
-        self.steps += 1;
-        Ok((epoch, batches))
+        let epoch = self.epochs.at(self.stream.state());
+        Ok((epoch, read(self.outline, &self.stream.next_step()?)?))
     }
 
     fn state(&self) -> anyhow::Result<Value> {
@@ -88,11 +85,12 @@ impl HeldOut {
         patience: &Patience,
     ) -> anyhow::Result<Self> {
         let mut stream = held_out(shards, config)?;
-        let all =
-            stream.steps_per_epoch().context("the stream of held-out samples does not know its steps")?;
-        let steps = usize::try_from(all).unwrap_or(usize::MAX).min(patience.batches);
-        let batches = (0..steps).map(|_| read(outline, &stream.next_step()?));
-        let batches = batches.collect::<anyhow::Result<_>>()?;
+        let mut batches = vec![];
+        while batches.len() < patience.batches
+            && let Some(step) = stream.next_step_of(0)?
+        {
+            batches.push(read(outline, &step)?);
+        }
         Ok(Self { batches, measure: patience.measure.clone() })
     }
 }
