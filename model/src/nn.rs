@@ -1,7 +1,7 @@
 //! The differentiable layers that candle lacks or leaves without a gradient.
 //!
-//! On the CPU in f32 each is one pass over the memory with a backward written by hand, in parallel over rows; elsewhere
-//! it is composed of candle's own differentiable operations; in bf16, what sums or divides is computed in f32. Both are tested against numerical gradients. Every sum
+//! On the CPU in f32 each is one pass over the memory with a backward written by hand, in parallel over rows; on CUDA norm, GELU and plain attention are
+//! kernels; elsewhere it is composed of candle's own differentiable operations; in bf16, what sums or divides is computed in f32. Both are tested against numerical gradients. Every sum
 //! runs in an order that the number of threads does not change, so results are the same bits for any of them.
 
 pub mod bias;

@@ -35,6 +35,9 @@ pub const WEIGHT: Range = Range { least: 1e-12, most: 1e6, or_zero: true, told: 
 pub const POSITIVE_WEIGHT: Range =
     Range { least: 1e-12, most: 1e6, or_zero: false, told: "from 1e-12 to 1e6" };
 
+/// Shares that are held out, of which something must be left to learn from.
+pub const HELD_OUT: Range = Range { least: 0.0, most: 0.9, or_zero: false, told: "from 0 to 0.9" };
+
 /// Cosines.
 pub const COSINE: Range = Range { least: -1.0, most: 1.0, or_zero: false, told: "from -1 to 1" };
 /// Distances of vectors of length 1.

@@ -67,12 +67,10 @@ fn graph(config: &Config) -> anyhow::Result<()> {
 fn together(config: &Config) -> anyhow::Result<()> {
     let all = config.split.parts == Parts::All;
     for (table, training) in [("pretrain", &config.pretrain), ("retrain", &config.retrain)] {
-        // Tasks on texts alone have no such part, however the graph is split: they refuse it themselves.
-        let on_graph = |training: &&stage::retrain::Config| training.is_on_graph(&config.shards.tasks);
-        let training = training.as_ref().filter(on_graph);
-        let patience = training.is_some_and(|training| training.patience.is_some());
+        // Tasks on texts have a part `valid` of their own, or refuse `patience` themselves.
+        let asks_graph = training.as_ref().is_some_and(|training| training.asks_graph(&config.shards));
         anyhow::ensure!(
-            !(all && patience),
+            !(all && asks_graph),
             "{table}.patience evaluates on the part `valid`, and split.parts is \"all\", which has none: leave {table}.patience out, or split"
         );
     }

@@ -118,7 +118,7 @@ impl Retrain {
         places: &Places<'_>,
     ) -> anyhow::Result<Self> {
         let table = if which == Which::Pretrain { "pretrain" } else { "retrain" };
-        config.check(table, &from.shards.config.tasks)?;
+        config.check(table, &from.shards.config)?;
         if let Some(lora) = &config.lora {
             let of = if matches!(which, Which::Row { .. }) { "graft" } else { table };
             inside(of, lora.check(from.sizes.as_ref()))?;

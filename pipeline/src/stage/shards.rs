@@ -108,6 +108,14 @@ impl Config {
         self.tasks.iter().any(|task| task.made_of() != Material::Texts)
     }
 
+    /// The tasks with a part `valid`: all of a graph, as far as its split goes, and those on texts of which some are held out.
+    #[must_use]
+    pub(crate) fn held_out(&self) -> Vec<Task> {
+        let texts = self.texts();
+        let has = |task: &&Task| texts.get(*task).is_none_or(|of| of.files().valid > 0.0);
+        self.tasks.iter().filter(has).copied().collect()
+    }
+
     /// The tables of the tasks on texts.
     fn texts(&self) -> BTreeMap<Task, &dyn TextTask> {
         let tables = [
@@ -336,10 +344,14 @@ impl Shards {
     ) -> anyhow::Result<Vec<Box<dyn TextItems>>> {
         let tables = self.config.texts();
         let (mut items, mut told) = (Vec::new(), Vec::new());
-        for (of, origin) in tables.iter().filter_map(|(task, of)| Some((of, self.texts.get(task)?))) {
+        for (task, of) in &tables {
+            let Some(origin) = self.texts.get(task) else { continue };
             let read = origin.read(of.files(), vocabulary, context)?;
             told.push(read.told);
-            items.push(of.build(read.texts, &read.labels, vocabulary, self.config.seed)?);
+            let key = format!("shards.{}.files", task.name());
+            for texts in of.files().by_part(&key, read.texts, self.config.seed)? {
+                items.push(of.build(texts, &read.labels, vocabulary, self.config.seed)?);
+            }
         }
         if !told.is_empty() {
             Told::joined(told).record(context);

@@ -5,6 +5,8 @@ pub(crate) mod passages;
 use anyhow::Context as _;
 use base::rng::RngKey;
 use downstream::example::schema::Licence;
+use kg::split::Part;
+use model::range::HELD_OUT;
 use serde::{Deserialize, Serialize};
 use tasks::builder::masked_lm::{Masker, Rates, Unit};
 use tasks::builder::tagging::{Classes, LaterSubwords};
@@ -16,7 +18,7 @@ use text::file::Format;
 use super::LONGEST;
 use super::corpus::{self, Corpus, Parts};
 use super::location::{Location, Places};
-use crate::config::range::whole;
+use crate::config::range::{number, whole};
 
 /// A task on texts as a config has it. A new one is a struct here and a line in [`super::shards::Config`].
 pub(crate) trait TextTask {
@@ -65,6 +67,12 @@ pub(crate) struct Files {
     /// Source: MT-BERT, section 3.5.1, for its pretraining.
     #[serde(default = "row")]
     pub max_tokens: usize,
+    /// The share of the documents, from 0 to 0.9, that no training learns from and `patience` looks at: the part `valid` of the task's shards. They are drawn
+    /// by `shards.seed` and what they say, so that equal documents stay together. 0 holds none out.
+    ///
+    /// Source: ours: all that is there is learnt from unless somebody asks for another use of it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub valid: f64,
     /// Cuts the files into parts: stages `masked_lm.part-0001`, ... (or `tagging.part-0001`, ...) encode a part each, and `shards` makes rows of what
     /// they leave, the same to the byte as without parts. They run side by side, here or on several machines; see `corpus.parts`.
     ///
@@ -75,6 +83,11 @@ pub(crate) struct Files {
 
 fn row() -> usize {
     128
+}
+
+/// Whether nothing is held out, as before anything could be.
+fn is_none(share: &f64) -> bool {
+    *share == 0.0
 }
 
 /// Masked language modelling.
@@ -133,7 +146,29 @@ impl Files {
     fn check(&self, key: &str) -> anyhow::Result<()> {
         anyhow::ensure!(!self.paths.is_empty(), "{key}.paths names no file");
         // [CLS] and [SEP] are counted.
-        whole(format!("{key}.max_tokens"), self.max_tokens as u64, 3..=LONGEST)
+        whole(format!("{key}.max_tokens"), self.max_tokens as u64, 3..=LONGEST)?;
+        number(format!("{key}.valid"), self.valid, &HELD_OUT)
+    }
+
+    /// The texts by parts: those to learn from, and those that are held out, if any are.
+    ///
+    /// # Errors
+    /// When they cannot be read, or a part has none. `key` is the config's.
+    pub(crate) fn by_part(&self, key: &str, texts: Chunks, seed: u64) -> anyhow::Result<Vec<Chunks>> {
+        if self.valid == 0.0 {
+            return Ok(vec![texts]);
+        }
+        let documents = texts.counts.documents;
+        let parts = texts.hold_out(self.valid, seed)?;
+        for (part, other) in parts.iter().zip([Part::Train, Part::Valid]) {
+            anyhow::ensure!(
+                !part.is_empty(),
+                "{key}.valid is {}, by which none of {documents} documents comes to the part `{other}`: {} it, or give more documents",
+                self.valid,
+                if other == Part::Valid { "raise" } else { "lower" }
+            );
+        }
+        Ok(parts.into())
     }
 }
 

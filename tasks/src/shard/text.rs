@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
+use base::rng::CounterRng;
 use batch::task::Task;
 use kg::split::Part;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
@@ -30,7 +32,8 @@ pub struct Texts {
 /// The chunks of documents, which are in memory or in the files that parts have left.
 #[derive(Debug)]
 pub struct Chunks {
-    of: Documents,
+    of: Arc<Documents>,
+    part: Part,
     chunks: Vec<Chunk>,
     /// What became of the documents.
     pub counts: passage::Counts,
@@ -67,10 +70,21 @@ struct Chunk {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextCounts {
-    /// Documents, chunks, and where they were cut.
+    /// Documents, chunks, and where they were cut, of all parts.
     pub passages: passage::Counts,
     /// Tokens asked for, and how; none for tagging.
     pub masked: Option<masked_lm::Counts>,
+}
+
+impl TextCounts {
+    /// What became of one part's texts, with another's of the same task.
+    #[must_use]
+    pub(crate) fn with(mut self, other: &Self) -> Self {
+        if let (Some(masked), Some(of_other)) = (&mut self.masked, &other.masked) {
+            masked.add(of_other);
+        }
+        self
+    }
 }
 
 /// Items that are chunks of texts.
@@ -117,7 +131,7 @@ impl Chunks {
     pub fn held(texts: Texts) -> Result<Self, Error> {
         let Texts { passages, counts } = texts;
         let chunks = all_chunks(passages.iter().map(|passage| passage.chunks.len()))?;
-        Ok(Self { of: Documents::Held(passages), chunks, counts })
+        Ok(Self::all(Documents::Held(passages), chunks, counts))
     }
 
     /// Those of documents that parts have left, part by part.
@@ -134,13 +148,57 @@ impl Chunks {
             kept.push((first, part));
         }
         let chunks = all_chunks(lengths.into_iter())?;
-        Ok(Self { of: Documents::Kept(kept), chunks, counts })
+        Ok(Self::all(Documents::Kept(kept), chunks, counts))
+    }
+
+    fn all(of: Documents, chunks: Vec<Chunk>, counts: passage::Counts) -> Self {
+        Self { of: Arc::new(of), part: Part::Train, chunks, counts }
+    }
+
+    /// Those to learn from, and those of a share of the documents, which are held out for the part `valid`. Which they are depends on `seed` and on what a
+    /// document says: equal ones stay together, and others may come and go.
+    ///
+    /// # Errors
+    /// When a part cannot be read.
+    pub fn hold_out(self, share: f64, seed: u64) -> Result<[Self; 2], Error> {
+        let key = CounterRng::new(seed).named("valid");
+        let (mut train, mut valid) = (vec![], vec![]);
+        for first in (0..self.chunks.len()).step_by(TOGETHER) {
+            let items = first..(first + TOGETHER).min(self.chunks.len());
+            let loaded = self.load(items.clone())?;
+            let documents = self.chunks[items].chunk_by(|one, other| one.document == other.document);
+            let documents: Vec<&[Chunk]> = documents.collect();
+            let is_held_out = |chunks: &&[Chunk]| {
+                let tokens = chunks.first().map(|chunk| &loaded.passage(chunk.document).tokens);
+                let key = tokens.into_iter().flatten().fold(key, |key, token| key.branch(token.id.into()));
+                key.uniform(0) < share
+            };
+            let held_out: Vec<bool> = documents.par_iter().with_min_len(16).map(is_held_out).collect();
+            for (chunks, held_out) in documents.into_iter().zip(held_out) {
+                if held_out { &mut valid } else { &mut train }.extend_from_slice(chunks);
+            }
+        }
+        let Self { of, counts, .. } = self;
+        let part = |part, chunks| Self { of: Arc::clone(&of), part, chunks, counts: counts.clone() };
+        Ok([part(Part::Train, train), part(Part::Valid, valid)])
+    }
+
+    /// How many chunks there are in this part.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Whether this part has no chunk.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
     }
 
     /// The documents of chunks that stand together.
     fn load(&self, items: Range<usize>) -> Result<Loaded<'_>, Error> {
         let chunks = &self.chunks[items];
-        let parts = match &self.of {
+        let parts = match &*self.of {
             Documents::Held(passages) => return Ok(Loaded { first: 0, passages: Cow::Borrowed(passages) }),
             Documents::Kept(parts) => parts,
         };
@@ -159,7 +217,7 @@ impl Chunks {
 
     /// The kinds of mentions that there may be.
     fn labels(&self) -> Vec<Label> {
-        let mut labels: Vec<Label> = match &self.of {
+        let mut labels: Vec<Label> = match &*self.of {
             Documents::Held(passages) => {
                 let mentions = passages.iter().flat_map(|passage| &passage.mentions);
                 mentions.map(|mention| mention.label).collect()
@@ -247,7 +305,7 @@ impl Items for MaskedLm {
     }
 
     fn part(&self) -> Part {
-        Part::Train
+        self.texts.part
     }
 
     fn len(&self) -> usize {
@@ -308,7 +366,7 @@ impl Items for Tagging {
     }
 
     fn part(&self) -> Part {
-        Part::Train
+        self.texts.part
     }
 
     fn len(&self) -> usize {
@@ -347,6 +405,36 @@ mod tests {
             texts.push(vocabulary(), &document(&text, &mut Labels::default()), 6).unwrap();
         }
         texts
+    }
+
+    #[test]
+    fn documents_are_held_out_by_what_they_say() {
+        let of = |numbers: &[usize]| {
+            let mut texts = Texts::default();
+            for number in numbers {
+                let text = format!("{}cd", "ab ".repeat(*number));
+                texts.push(vocabulary(), &document(&text, &mut Labels::default()), 6).unwrap();
+            }
+            let [train, valid] = Chunks::held(texts).unwrap().hold_out(0.3, 7).unwrap();
+            assert_eq!((train.part, valid.part), (Part::Train, Part::Valid));
+            let said = |chunks: &Chunks| {
+                let mut said: Vec<usize> =
+                    chunks.chunks.iter().map(|chunk| numbers[chunk.document as usize]).collect();
+                said.dedup();
+                said
+            };
+            [said(&train), said(&valid)]
+        };
+        let numbers: Vec<usize> = (0..100).collect();
+        let [train, valid] = of(&numbers);
+        assert!(train.len() + valid.len() == 100 && (15..45).contains(&valid.len()), "{valid:?}");
+        // Whatever else there is, in whatever order, and however often.
+        let some: Vec<usize> = (40..100).rev().flat_map(|number| [number, number]).collect();
+        let [fewer, held_out] = of(&some);
+        let expected = |all: Vec<usize>| -> Vec<usize> {
+            all.into_iter().filter(|number| *number >= 40).rev().collect()
+        };
+        assert_eq!((fewer, held_out), (expected(train), expected(valid)));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::items::{Block, Encoder, Items, Triples};
 use super::pairs::{OfNames, PairItems};
 use super::rows::Rows;
 use super::schema::{FORMAT, VERSION};
-use super::text::TextItems;
+use super::text::{TextCounts, TextItems};
 use crate::Error;
 use crate::builder::{Layout, Sample};
 use crate::names::Names;
@@ -194,7 +194,7 @@ pub struct From<'a> {
     pub vocabulary_digest: &'a str,
     /// Where the triples come from.
     pub sources: &'a [Source],
-    /// The tasks on texts, in task order.
+    /// The tasks on texts, in task order, each part of a task by itself.
     pub texts: &'a [&'a dyn TextItems],
     /// What the tasks on names are made of, if there are such tasks.
     pub names: Option<&'a Names>,
@@ -320,6 +320,13 @@ fn index_of(
 ) -> Index {
     let mut triples = BTreeMap::from([(Part::Train, corpus.triples.len() as u64)]);
     triples.extend(held.iter().map(|held| (held.part, held.triples.len() as u64)));
+    let to_learn_from = from.texts.iter().filter(|items| items.part() == Part::Train);
+    let mut texts: BTreeMap<Task, TextCounts> = BTreeMap::new();
+    for items in from.texts {
+        let counts = items.counts();
+        let all = texts.remove(&items.task()).map_or(counts.clone(), |other| counts.with(&other));
+        texts.insert(items.task(), all);
+    }
     Index {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -332,11 +339,11 @@ fn index_of(
         },
         triples,
         relations: corpus.relations.iter().map(|text| (*text).to_owned()).collect(),
-        classes: from.texts.iter().flat_map(|items| items.classes()).cloned().collect(),
+        classes: to_learn_from.flat_map(|items| items.classes()).cloned().collect(),
         sources: from.sources.to_vec(),
         entity_texts: encoder.entities.counts.clone(),
         relation_texts: encoder.relations.counts.clone(),
-        texts: from.texts.iter().map(|items| (items.task(), items.counts())).collect(),
+        texts,
         names: BTreeMap::new(),
         negatives: Negatives {
             seed: config.seed,

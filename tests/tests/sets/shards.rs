@@ -158,7 +158,60 @@ fn texts_alone_are_learned_without_a_graph() {
         refused("pretrain.patience={}")
             .contains("pretrain.patience looks at samples of the part `valid`, and tasks on texts have none")
     );
+    let none = refused("shards.masked_lm.files.valid=0.95");
+    assert!(none.contains("shards.masked_lm.files.valid is 0.95, expected from 0 to 0.9"), "{none}");
     assert!(refused("retrain={}").contains("retrain.alphas.subject is 1, but shards.tasks has no subject"));
+}
+
+#[test]
+fn texts_that_are_held_out_say_when_a_pretraining_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    super::made(folder);
+    // Every text twice: both are learnt from, or neither is.
+    let text = |i: usize| format!("{} helps {}after fever\n", super::DRUGS[i % 4], "helps ".repeat(i % 15));
+    let texts: String = (0..120).map(text).collect();
+    base::whole::write_whole(&folder.join("texts.txt"), texts.as_bytes()).unwrap();
+    base::whole::write_whole(&folder.join("sets.toml"), TEXTS.as_bytes()).unwrap();
+    let run = |out: &str| {
+        engraft(&["run"], folder, out)
+            .set("shards.masked_lm.files.valid=0.2")
+            .set("pretrain.patience={ every = 4, evaluations = 2, measure = \"masked_lm.loss\" }")
+            .set("pretrain.checkpoint_every=3")
+    };
+    let killed = run("out").kill_at("pretrain:working:9").output();
+    assert_eq!(killed.code(), None, "{}", killed.text());
+    run("out").ok();
+    run("whole").ok();
+    assert_same(&artifacts(&folder.join("out")), &artifacts(&folder.join("whole")), "after a kill");
+    let index = json(folder.join("out/shards/index.json"));
+    let tasks = index["tasks"].as_array().unwrap();
+    let items = |task: &str, part: usize| {
+        let of = tasks.iter().find(|of| of["task"] == task).unwrap();
+        (of["parts"][part]["part"].clone(), of["parts"][part]["items"].as_u64())
+    };
+    let [(train, shown), (valid, held_out)] = [0, 1].map(|part| items("masked_lm", part));
+    assert_eq!((train, valid), ("train".into(), "valid".into()));
+    let (shown, held_out) = (shown.unwrap(), held_out.unwrap());
+    assert!(shown + held_out == 120 && (10..40).contains(&held_out), "{shown} and {held_out}");
+    assert_eq!(held_out % 2, 0, "equal texts stay together");
+    assert_eq!((items("tagging", 0).0, items("tagging", 1).1), ("train".into(), None));
+    let looks = json_lines(folder.join("out/pretrain/held_out.jsonl"));
+    let losses: Vec<f64> = looks.iter().map(|look| look["loss"].as_f64().unwrap()).collect();
+    let least = losses.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(losses.len() > 1 && least < losses[0], "{losses:?}");
+    assert!(
+        looks.iter().all(|look| look["tasks"].as_object().unwrap().keys().eq(["masked_lm"])),
+        "{looks:?}"
+    );
+    let ended = json(folder.join("out/pretrain/training.json"));
+    assert_eq!(ended["best"]["loss"].as_f64(), Some(least), "{ended}");
+    let none = engraft(&["run", "shards"], folder, "few").set("shards.masked_lm.files.valid=1e-9").output();
+    assert!(
+        none.text().contains("by which none of 120 documents comes to the part `valid`: raise it"),
+        "{}",
+        none.text()
+    );
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(crate) struct Config {
     #[serde(default)]
     pub tasks: Vec<String>,
     /// Tasks of `shards.tasks` that take turns with the benchmarks; words are predicted by the output of `masked_lm`. A batch has `batch_of`, else `batch`,
-    /// chunks of texts, pairs of names or triples. The model that is kept is that of the benchmarks' scores. Not with `pairwise` or `attention`.
+    /// chunks of texts, pairs of names or triples. The model that is kept is that of the benchmarks' scores. Not with `pairwise`.
     ///
     /// Source: MT-BERT, section 3.5: benchmarks alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::heads;
 use crate::config::range::{MANY, inside, number, whole};
+use crate::stage::shards;
 use crate::stage::stream::Stream;
 use crate::stage::training::settings::Updates;
 
@@ -134,7 +135,7 @@ pub(crate) struct Patience {
     /// Source: KIMERA, table A3.
     pub evaluations: u64,
     /// What decides, of the part `valid`: `loss`, the weighted sum of the tasks' losses, or that of one task (`TASK.loss`), where lower is better, or
-    /// `TASK.accuracy`, where higher is. Tasks on texts have no such part and do not count.
+    /// `TASK.accuracy`, where higher is. Of tasks on texts only those count of whose texts some are held out (`shards.masked_lm.files.valid`).
     ///
     /// Source: ours: KIMERA has a patience (table A3) and does not say of what.
     pub measure: String,
@@ -158,10 +159,16 @@ impl Config {
         built.iter().filter(weighs).copied().collect()
     }
 
-    /// Whether a task that it trains on, of those that shards were built of, is made of a graph.
+    /// Whether only samples of a graph can say when it stops.
     #[must_use]
-    pub(crate) fn is_on_graph(&self, built: &[Task]) -> bool {
-        self.tasks(built).iter().any(|task| task.made_of() != Material::Texts)
+    pub(crate) fn asks_graph(&self, shards: &shards::Config) -> bool {
+        let Some(Patience { measure, .. }) = &self.patience else { return false };
+        let asked = self.tasks(&shards.held_out()).into_iter();
+        let of: Vec<Material> = asked
+            .filter(|task| measure.split_once('.').is_none_or(|(name, _)| name == task.name()))
+            .map(Task::made_of)
+            .collect();
+        !of.is_empty() && !of.contains(&Material::Texts)
     }
 
     /// Refuses settings outside their ranges. `table` is its name in the config.
@@ -204,7 +211,8 @@ impl Config {
     }
 
     /// Refuses what the shards have no samples for, before any stage runs. `table` is its name in the config.
-    pub(super) fn check(&self, table: &str, built: &[Task]) -> anyhow::Result<()> {
+    pub(super) fn check(&self, table: &str, shards: &shards::Config) -> anyhow::Result<()> {
+        let (built, held_out) = (&shards.tasks, self.tasks(&shards.held_out()));
         for task in Task::ALL {
             let (name, alpha) = (task.name(), self.alphas.of(task));
             anyhow::ensure!(
@@ -217,13 +225,12 @@ impl Config {
             "{table}.alphas are all 0, so there is nothing to train: give one of the tasks in shards.tasks a weight"
         );
         anyhow::ensure!(
-            self.patience.is_none() || self.is_on_graph(built),
-            "{table}.patience looks at samples of the part `valid`, and tasks on texts have none: leave it out"
+            self.patience.is_none() || !held_out.is_empty(),
+            "{table}.patience looks at samples of the part `valid`, and tasks on texts have none without `valid`, a share, in shards.masked_lm.files or shards.tagging.files: give it, or leave `patience` out"
         );
         if let Some(Patience { measure, .. }) = &self.patience {
-            // Tasks on texts have no part `valid`.
-            let looked_at = self.tasks(built).into_iter().filter(|task| task.made_of() != Material::Texts);
-            let of_tasks = looked_at
+            let of_tasks = held_out
+                .iter()
                 .flat_map(|task| ["loss", "accuracy"].map(|measure| format!("{}.{measure}", task.name())));
             let all: Vec<String> = std::iter::once(LOSS.to_owned()).chain(of_tasks).collect();
             anyhow::ensure!(
@@ -247,9 +254,13 @@ mod tests {
             patience: Some(Patience { measure: measure.to_owned(), ..Patience::default() }),
             ..Config::default()
         };
-        let built = [Task::Subject, Task::MaskedLm];
-        of("subject.accuracy").check("retrain", &built).unwrap();
-        let error = of("masked_lm.loss").check("retrain", &built).unwrap_err().to_string();
+        let built = |valid: &str| -> shards::Config {
+            let files = format!("files = {{ paths = [\"x\"], format.text = \"line\"{valid} }}");
+            toml::from_str(&format!("tasks = [\"subject\", \"masked_lm\"]\nmasked_lm.{files}")).unwrap()
+        };
+        of("subject.accuracy").check("retrain", &built("")).unwrap();
+        let error = of("masked_lm.loss").check("retrain", &built("")).unwrap_err().to_string();
         assert!(error.ends_with("expected one of loss, subject.loss, subject.accuracy"), "{error}");
+        of("masked_lm.loss").check("retrain", &built(", valid = 0.1")).unwrap();
     }
 }
