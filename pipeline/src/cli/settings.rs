@@ -79,7 +79,7 @@ fn init(name: &str) -> anyhow::Result<Exit> {
 }
 
 /// Presets of published experiments, which name data of their own.
-const EXPERIMENTS: [&str; 18] = [
+const EXPERIMENTS: [&str; 19] = [
     "kg-bert",
     "glue",
     "label-embedding-tables",
@@ -91,6 +91,7 @@ const EXPERIMENTS: [&str; 18] = [
     "kimera-outcomes",
     "kimera-glue",
     "kam-bert-qa",
+    "kam-bert-lama",
     "kam-corpus",
     "kam-bert-tables",
     "mt-bert-blue",

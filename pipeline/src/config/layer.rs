@@ -46,6 +46,7 @@ presets! {
     "kam-bert": "kam-bert",
     "kam-bert-tables": "kam-bert-tables",
     "kam-bert-qa": "kam-bert-qa",
+    "kam-bert-lama": "kam-bert-lama",
     "kam-corpus": "kam-corpus",
     "kam-ablations": "kam-ablations",
     "label-embedding": "label-embedding",

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 
 /// Presets, and the test that runs each: its file below `tests/tests`, and its name.
-const RUN: [(&str, &str, &str); 16] = [
+const RUN: [(&str, &str, &str); 17] = [
     ("glue", GLUE, "glue_by_its_preset_has_scores_of_all_tasks_and_a_file_of_each_test_for_the_leaderboard"),
+    ("kam-bert-lama", EXPERIMENTS, "kam_bert_is_asked_for_facts_after_masked_words_plainly_and_by_maps"),
     ("kam-bert-qa", EXPERIMENTS, "kam_bert_answers_questions_of_three_sets_by_plain_attention_and_by_maps"),
     (
         "kam-bert-tables",

@@ -110,6 +110,54 @@ fn kimera_has_glue_with_the_best_of_seeds_under_the_mask_of_retrieval() {
     assert_eq!(row.rsplit(',').next().unwrap().parse::<f64>().unwrap(), best);
 }
 
+/// Texts whose words are those of the graph, and the beginning of a config that makes maps of them.
+const OWN: &str = "stroke disorder and pain\ncommon cold and pain at night\n";
+
+fn by_maps(preset: &str) -> String {
+    let texts = ["medquad", "hoc", "pubmedqa"].map(|name| {
+        format!("{{ name = \"{name}\", paths = [\"own.txt\"], format = {{ text = \"line\" }} }}")
+    });
+    format!(
+        "version = 5\nextends = \"{preset}\"\npmi = {{ min_count = 1 }}\ncorpus.texts = [{}]\nmaps.entities.dictionary.types = \"all\"\n",
+        texts.join(", ")
+    )
+}
+
+#[test]
+fn kam_bert_is_asked_for_facts_after_masked_words_plainly_and_by_maps() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, data) = (folder.path(), folder.path().join("data"));
+    files(&data);
+    checkpoint(&data, "bert");
+    put(&data, "own.txt", &OWN.repeat(60));
+    let fact = |sentence: &str| {
+        format!(
+            "{}\n",
+            object!({ "id": "1", "sub_label": "Squad", "obj_label": "stroke", "masked_sentences": [sentence] })
+        )
+    };
+    put(&data, "lama/data/Squad/test.jsonl", &fact("[MASK] disorder and pain."));
+    let own = format!(
+        "{}lama.corpora = [\"squad\"]\nfinetune = {{ max_tokens = 32, learning_rate = 1e-2, epochs = 4 }}\n[[benchmarks]]\nname = \"texts\"\n\
+         set = {{ format.masked_words = {{ format.text = \"line\", unit = \"document\" }}, train = [\"own.txt\"], licence = \"free\" }}\n",
+        by_maps("kam-bert-lama")
+    );
+    put(&data, "lama.toml", &own);
+    let (out, stages) = (folder.join("out"), ["finetune-base-texts-1", "finetune-kam-texts-1"]);
+    Engraft::own(
+        &["run", "lama-finetune-base-texts-1", "lama-finetune-kam-texts-1"],
+        &data.join("lama.toml"),
+        &out,
+    )
+    .ok();
+    for stage in stages {
+        let scores = json(out.join(format!("lama-{stage}/lama.json")));
+        assert_eq!(scores["Squad"]["all_facts"]["facts"], 1, "{stage}: {scores:#}");
+    }
+    let plan = Engraft::own(&["plan", "lama-base"], &data.join("lama.toml"), &out).ok();
+    assert!(plan.contains("lama-base"), "{plan}");
+}
+
 #[test]
 fn kam_bert_answers_questions_of_three_sets_by_plain_attention_and_by_maps() {
     let folder = tempfile::tempdir().unwrap();
@@ -147,12 +195,12 @@ fn kam_bert_answers_questions_of_three_sets_by_plain_attention_and_by_maps() {
         packed(&data, &format!("quasar-t/contexts/short/{part}_contexts.json.gz"), contexts.as_bytes());
         put(&data, &format!("search-qa/{other}.txt"), &snippets);
     }
-    let own = "version = 5\nextends = \"kam-bert-qa\"\npmi = { min_count = 1 }\n\
-        corpus.texts = [{ name = \"medquad\", paths = [\"own.txt\"], format = { text = \"line\" } }, { name = \"hoc\", paths = [\"own.txt\"], format = { text = \"line\" } }, { name = \"pubmedqa\", paths = [\"own.txt\"], format = { text = \"line\" } }]\n\
-        maps.entities.dictionary.types = \"all\"\n\
-        finetune = { seeds = [1], epochs = 1, max_tokens = 32 }\n";
-    put(&data, "qa.toml", own);
-    put(&data, "own.txt", &"stroke disorder and pain\ncommon cold and pain at night\n".repeat(6));
+    put(
+        &data,
+        "qa.toml",
+        &format!("{}finetune = {{ seeds = [1], epochs = 1, max_tokens = 32 }}\n", by_maps("kam-bert-qa")),
+    );
+    put(&data, "own.txt", &OWN.repeat(6));
     let out = folder.join("out");
     Engraft::own(&["run", "results"], &data.join("qa.toml"), &out).ok();
     let scores = json(out.join("scores/scores.json"));
