@@ -1,4 +1,4 @@
-//! Trainings and answers against golden numbers computed with PyTorch (parts a, e, f, g and j), by the machine that `ENGRAFT_GOLDENS_DEVICE` names: what the
+//! Trainings and answers against golden numbers computed with PyTorch (parts a, b, e, f, g and j), by the machine that `ENGRAFT_GOLDENS_DEVICE` names: what the
 //! other parity tests compare operation by operation on the CPU, as a trainer or a predictor says it.
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
@@ -16,6 +16,7 @@ use model::attention::Chosen;
 use model::attention::label::{LabelAttention, Mode};
 use model::checkpoint;
 use model::encoder::pool::Pooling;
+use model::head::importance::{AcrossLayers, Importance, Method, WithinLayer};
 use model::head::mask::Mask;
 use model::output::shards::{self, Alphas, OutputConfig, Sizes};
 use model::output::{self, Decoder, Outline, Output, OutputDropout};
@@ -23,6 +24,14 @@ use model::predict::Predictor;
 use model::train::{Setup, Trainer};
 
 use crate::parity_kam::settings;
+
+/// Part b's ways to measure heads, by their golden names.
+pub(crate) const METHODS: [(&str, Method); 4] = [
+    ("per_sample", Method::PerSample),
+    ("per_batch", Method::PerBatch),
+    ("hf_accumulated_grad_bug", Method::Accumulated),
+    ("michel_token_level", Method::TokenLevel),
+];
 
 /// A training from a checkpoint, without dropout and without a schedule.
 fn setup(dir: &Path, outline: Outline) -> Result<Setup> {
@@ -109,6 +118,35 @@ fn answers_with_and_without_gates() -> Result<()> {
         golden.compare_all(&format!("{variant}.pooled"), &pooled)?;
     }
     golden.complete(|name| name.ends_with(".pooled"));
+    Ok(())
+}
+
+#[test]
+fn importances_of_heads_by_every_method() -> Result<()> {
+    let mut golden = Golden::open("b_importance")?;
+    let outline = one_class(golden.get("classifier.bias")?.dim(0)?);
+    let stored = |name: &str| Some(name.replace("outputs.task.", "classifier."));
+    let model = trainer(&golden, outline, stored)?.predictor().clone();
+    let shape = [model.config().num_hidden_layers, model.config().num_attention_heads];
+    let ones = Mask::all_kept(shape);
+    let batches = golden.get("labels")?.dim(0)?;
+    for (name, method) in METHODS {
+        let mut importance = Importance::new(method, shape);
+        for i in 0..batches {
+            for field in ["input_ids", "attention_mask", "token_type_ids", "labels"] {
+                let of_batch = golden.get(field)?.get(i)?;
+                golden.tensors.insert(format!("{i}.{field}"), of_batch);
+            }
+            let rows = golden.batch(&format!("{i}."), Task::Relation, Targets::Classes(vec![]))?.ragged()?.0;
+            let targets = output::Targets::Classes(golden.integers(&format!("{i}.labels"))?);
+            model.measure(&mut importance, &ones, &output::Batch { task: 0, rows, targets })?;
+        }
+        for (kind, within) in [("raw", WithinLayer::Raw), ("layer_l2", WithinLayer::L2)] {
+            let values = importance.finish(within, AcrossLayers::Raw)?;
+            let found = Tensor::from_vec(values, (shape[0], shape[1]), &Device::Cpu)?;
+            golden.compare_all(&format!("importance.{name}.{kind}"), &found)?;
+        }
+    }
     Ok(())
 }
 

@@ -5,11 +5,12 @@ use candle_core::Device;
 use engraft_tests::golden::{Golden, folder, json};
 use model::checkpoint::{self};
 use model::encoder::config::Config;
-use model::head::importance::{AcrossLayers, Each, Importance, Method, WithinLayer};
+use model::head::importance::{AcrossLayers, Each, Importance, WithinLayer};
 use model::head::mask::Mask;
 use model::nn::cross_entropy::cross_entropy;
 
 use super::{Classifier, Labelled, tensor};
+use crate::parity_machine::METHODS;
 
 /// The batches of part b.
 fn batches_of_b(golden: &Golden, config: &Config) -> Result<Vec<Labelled>> {
@@ -20,13 +21,6 @@ fn batches_of_b(golden: &Golden, config: &Config) -> Result<Vec<Labelled>> {
     };
     (0..golden.get("labels")?.dim(0)?).map(batch).collect()
 }
-
-const METHODS: [(&str, Method); 4] = [
-    ("per_sample", Method::PerSample),
-    ("per_batch", Method::PerBatch),
-    ("hf_accumulated_grad_bug", Method::Accumulated),
-    ("michel_token_level", Method::TokenLevel),
-];
 
 #[test]
 fn importances_by_every_method_and_normalisation() -> Result<()> {
