@@ -22,14 +22,17 @@ mod state;
 mod step;
 pub mod writer;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use base::rng::CounterRng;
 use candle_core::{Device, Tensor};
 use serde_json::Value;
 
 use crate::Error;
 use crate::attention::label;
+use crate::checkpoint::proof::Proof;
+use crate::checkpoint::stored::Stored;
 use crate::checkpoint::{self, classifier, masked_lm};
 use crate::head::slices::listed;
 use crate::optim::head_mask::HeadMask;
@@ -84,7 +87,7 @@ impl Trainer {
         Trainer::over(setup, params, device)
     }
 
-    /// A trainer whose encoder comes from a checkpoint folder; outputs are fresh, but that of a masked language model is the checkpoint's where it
+    /// A trainer whose encoder comes from a checkpoint folder; outputs are fresh (one that has the name of an output there is drawn otherwise than it was), but that of a masked language model is the checkpoint's where it
     /// has one ([`masked_lm::published`]). `setup.encoder` must have the checkpoint's sizes (see
     /// [`checkpoint::load`]); its dropout rates may differ.
     ///
@@ -330,7 +333,7 @@ fn begin_with(dir: &Path, setup: &Setup, device: &Device) -> Result<Params, Erro
         .filter(|spec| fresh.contains(&spec.name) || !is_of_encoder(&spec.name))
         .cloned()
         .collect();
-    for (name, tensor) in Params::fresh(&drawn, seed, device)?.iter() {
+    for (name, tensor) in draw(&drawn, seed, dir, device)?.iter() {
         tensors.insert(name.to_owned(), tensor.clone());
     }
     if setup.outline.has_masked_lm() && masked_lm::lacking(&stored).is_none() {
@@ -338,6 +341,21 @@ fn begin_with(dir: &Path, setup: &Setup, device: &Device) -> Result<Params, Erro
         tensors.extend(output.map(|(name, tensor)| (of_outputs(&name), tensor)));
     }
     Params::from_tensors(&specs, tensors)
+}
+
+/// Fresh parameters, each drawn by the seed and its name. Where the encoder in `dir` has learnt with an output of that name, a new one is drawn otherwise: begun
+/// as the old one was, it would be half learnt already, and what it comes to would say little of the encoder.
+fn draw(specs: &[Spec], seed: u64, dir: &Path, device: &Device) -> Result<Params, Error> {
+    let path = dir.join(checkpoint::OUTPUTS_WEIGHTS_FILE);
+    if !path.exists() {
+        return Params::fresh(specs, seed, device);
+    }
+    let known: BTreeSet<String> = Stored::open(&path)?.names().map(of_outputs).collect();
+    let proof = Proof::of_file(&path).map_err(Error::file(&path))?;
+    let other = CounterRng::new(seed).named(&proof.blake3).key();
+    let (again, new): (Vec<Spec>, Vec<Spec>) =
+        specs.iter().cloned().partition(|spec| known.contains(&spec.name));
+    Ok(Params::fresh(&new, seed, device)?.with(Params::fresh(&again, other, device)?))
 }
 
 #[cfg(test)]

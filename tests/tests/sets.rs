@@ -56,7 +56,7 @@ fn made(folder: &Path) -> PathBuf {
         &set("alike", alike, "pairs.jsonl"),
         "[[recipes]]\nname = \"all\"\ntasks = [\"tags\", \"kinds\", \"alike\"]\nschedule = \"merged\"\n",
         settings,
-        "then = { learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 8, dropout = 0.0 }\n",
+        "then = { learning_rate = 1e-2, warmup = 0.1, epochs = 6, batch = 8, dropout = 0.0 }\n",
         "[finetune]\nseeds = [1, 2]\n",
         settings,
         "max_tokens = 16\npatience = { evaluations = 20 }\ncheckpoint_every = 3\n",

@@ -179,7 +179,7 @@ impl Trainer {
         let mut watch = self.watch.clone();
         let verdict = watch.see(Best { step, measured }, self.setup.train.patience.as_ref());
         if verdict == Verdict::Best {
-            // One copy of all parameters at a time.
+            // One such copy of the parameters at a time; a state's may be in memory beside it.
             self.watch.kept.files()?;
             watch.kept = Kept::keep(state, step, self.finished(self.params.part_on_cpu(|_| true)?)?)?;
         }

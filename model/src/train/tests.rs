@@ -195,9 +195,9 @@ fn a_state_that_is_written_while_steps_go_on_is_that_of_its_step() {
     run(&mut trainer, 3..=4);
     // A better evaluation, which the state knows nothing of, stays for the next one.
     trainer.evaluated(patience::Measured::Score(0.5), meanwhile.path()).unwrap();
+    assert!(!trainer.watch.kept.files().unwrap().is_empty());
     writer.write(snapshot).unwrap();
     assert!(writer.wait().unwrap() && !writer.wait().unwrap());
-    assert!(!trainer.watch.kept.files().unwrap().is_empty());
     assert!(meanwhile.path().join("best-00000004/model.safetensors").exists());
     for file in ["state.json", "parameters-00000002.safetensors", "moments-00000002.safetensors"] {
         let [one, other] = [&at_once, &meanwhile].map(|dir| std::fs::read(dir.path().join(file)).unwrap());

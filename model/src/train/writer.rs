@@ -48,14 +48,16 @@ pub(super) fn thread<T: Send + 'static>(
     write: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<JoinHandle<Result<T, Error>>, Error> {
     Builder::new().name(name.to_owned()).spawn(write).map_err(|error| {
-        Error::Misfit(format!("the system gives no thread that writes states ({error}); end other programs"))
+        Error::Misfit(format!(
+            "the system gives no thread that writes checkpoints ({error}); end other programs"
+        ))
     })
 }
 
 /// What such a thread has written.
 pub(super) fn joined<T>(thread: JoinHandle<Result<T, Error>>) -> Result<T, Error> {
     thread.join().unwrap_or_else(|_| {
-        Err(Error::Misfit("the thread that writes states panicked; report what it said".to_owned()))
+        Err(Error::Misfit("the thread that writes checkpoints panicked; report what it said".to_owned()))
     })
 }
 

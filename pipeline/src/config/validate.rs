@@ -172,10 +172,11 @@ fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k s
         .map(|(_, other)| other)
 }
 
-/// Whether a text has a word in capitals.
-fn has_capitals(text: &str, word: &str) -> bool {
-    let capitals = word.to_uppercase();
-    text.split(|c: char| !c.is_alphanumeric()).any(|other| other == capitals && other.len() > 1)
+/// Whether a description says that this is another name.
+fn is_also_called(about: &str, name: &str) -> bool {
+    let others = about.split_once("(also called ").and_then(|(_, behind)| behind.split_once(')'));
+    let mut others = others.into_iter().flat_map(|(others, _)| others.split(" and "));
+    others.any(|other| other.eq_ignore_ascii_case(name))
 }
 
 /// A value that is none of the choices.
@@ -186,8 +187,8 @@ fn mischosen(value: &Toml, among: &[Choice<'_>]) -> String {
             Choice::Word(word, about) => Some((*word, *about)),
             _ => None,
         });
-        // Another name of one, which its description gives in capitals, may look more like that of another: IOB2 is "bio".
-        let named = words.clone().find(|(_, about)| has_capitals(about, found)).map(|(word, _)| word);
+        // Another name of one, which its description gives, may look more like that of another: IOB2 is "bio".
+        let named = words.clone().find(|(_, about)| is_also_called(about, found)).map(|(word, _)| word);
         if let Some(word) = named.or_else(|| nearest(found, words.map(|(word, _)| word))) {
             near = format!("; did you mean \"{word}\"?");
         }

@@ -289,7 +289,7 @@ impl Stage for Aligning {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {

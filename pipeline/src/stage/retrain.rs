@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
+use batch::task::Task;
 use model::Device;
 use model::attention::Chosen;
 use model::checkpoint::masked_lm;
@@ -250,6 +251,14 @@ impl Retrain {
         let held_out = self.config.patience.as_ref().filter(|_| share.rank == 0);
         let held_out = held_out.map(|patience| HeldOut::new(&shards, &how, &outline, patience)).transpose();
         let held_out = held_out.with_context(|| format!("{}.patience", self.table))?;
+        let blind: Vec<&str> = steps::without_valid(index).into_iter().map(Task::name).collect();
+        if held_out.as_ref().is_some_and(HeldOut::is_of_all) && !blind.is_empty() {
+            context.warn(format!(
+                "{}.patience goes by the losses of the part `valid`, which {} lack: theirs do not count",
+                self.table,
+                blind.join(", ")
+            ));
+        }
         let device = self.from.compute.device(context)?;
         let training = Training {
             context,
@@ -283,7 +292,7 @@ impl Stage for Retrain {
     }
 
     fn version(&self) -> u32 {
-        6
+        7
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -326,8 +335,8 @@ impl Stage for Retrain {
             self.room(sizes.max_position_embeddings, &index)?;
         }
         let (how, shards) = (self.config.stream.config(self.config.seed), Shards::in_folder(&shards, &index));
-        if self.config.patience.is_some() {
-            steps::held_out(&shards, &how).with_context(|| format!("{}.patience", self.table))?;
+        if let Some(patience) = &self.config.patience {
+            steps::held_out(&shards, &how, patience).with_context(|| format!("{}.patience", self.table))?;
         }
         self.planned(&stream::Stream::new(&shards, &how, Worker::ONLY)?).map(drop)
     }

@@ -41,7 +41,7 @@ const NAME: &str = "shards";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Seed of the negatives.
+    /// Seed of all that is drawn: negatives, masked words, pairs of names, texts that are held out.
     ///
     /// Source: ours: any number would do.
     pub seed: u64,

@@ -75,7 +75,7 @@ impl Stream {
         self.batching.items()
     }
 
-    /// Refuses settings with which no sample would come, or of whose steps nobody knows how many there will be, at most `max_steps`.
+    /// Refuses settings with which no sample would come, or whose number of steps is unknown without `max_steps`.
     ///
     /// # Errors
     /// Names the first.

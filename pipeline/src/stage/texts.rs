@@ -67,11 +67,12 @@ pub(crate) struct Files {
     /// Source: MT-BERT, section 3.5.1, for its pretraining.
     #[serde(default = "row")]
     pub max_tokens: usize,
-    /// The share of the documents, from 0 to 0.9, that no training learns from and `patience` looks at: the part `valid` of the task's shards. They are drawn
-    /// by `shards.seed` and what they say, so that equal documents stay together. 0 holds none out.
+    /// The share of the documents, from 0 to 0.9, that this task does not learn from and `patience` looks at: the part `valid` of its shards. They are drawn
+    /// by `shards.seed` and what they say in tokens, so that equal documents stay together; 0 holds none out.
     ///
     /// Source: ours: all that is there is learnt from unless somebody asks for another use of it.
     #[serde(default, skip_serializing_if = "is_none")]
+    #[schemars(extend("default" = 0.0))]
     pub valid: f64,
     /// Cuts the files into parts: stages `masked_lm.part-0001`, ... (or `tagging.part-0001`, ...) encode a part each, and `shards` makes rows of what
     /// they leave, the same to the byte as without parts. They run side by side, here or on several machines; see `corpus.parts`.

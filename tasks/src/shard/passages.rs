@@ -1,7 +1,6 @@
 //! Texts of a task as a part of them leaves them on disk: in tokens and cut into chunks, nothing hidden or tagged yet.
 
 use std::fs::File;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -225,40 +224,45 @@ impl Kept {
         })
     }
 
-    /// Adds the documents of these numbers within the file to `passages`.
+    /// Adds the documents of these numbers within the file, which are in order, to `passages`.
     ///
     /// # Errors
     /// When the file is damaged.
-    pub(crate) fn read(&self, documents: Range<u32>, passages: &mut Vec<Passage>) -> Result<(), Error> {
-        let (from, to) = (documents.start as usize, documents.end as usize);
+    pub(crate) fn read(&self, documents: &[usize], passages: &mut Vec<Passage>) -> Result<(), Error> {
         let mut wanted = Vec::new();
         let mut first = 0;
         for (group, rows) in self.groups.iter().enumerate() {
-            let (start, end) = (from.max(first), to.min(first + rows));
-            if start < end {
-                wanted.push((group, start - first..end - first, first));
+            let below = |end: usize| documents.partition_point(|number| *number < end);
+            let own = &documents[below(first)..below(first + rows)];
+            if !own.is_empty() {
+                wanted.push((group, own, first));
             }
             first += rows;
         }
-        let read = wanted.into_par_iter().map(|(group, rows, first)| self.of_group(group, rows, first));
+        let read = wanted.into_par_iter().map(|(group, own, first)| self.of_group(group, own, first));
         read.collect::<Result<Vec<_>, Error>>()?.into_iter().for_each(|mut of| passages.append(&mut of));
         Ok(())
     }
 
-    /// The documents in these rows of a row group, which begins with the document `first`.
-    fn of_group(&self, group: usize, rows: Range<usize>, first: usize) -> Result<Vec<Passage>, Error> {
+    /// Documents of a row group, which begins with the document `first`: what lies between them is read and dropped.
+    fn of_group(&self, group: usize, documents: &[usize], first: usize) -> Result<Vec<Passage>, Error> {
+        let mut wanted = documents.iter().copied().peekable();
+        let (Some(begin), Some(last)) = (documents.first(), documents.last()) else { return Ok(vec![]) };
+        let (mut found, mut number, rows) = (Vec::with_capacity(documents.len()), *begin, last + 1 - begin);
         let builder = self.reader()?.with_row_groups(vec![group]);
-        let mut found = Vec::with_capacity(rows.len());
-        self.each(builder.with_offset(rows.start).with_limit(rows.len()), |batch| {
+        self.each(builder.with_offset(begin - first).with_limit(rows), |batch| {
             for passage in self.passages(batch) {
-                let number = first + rows.start + found.len() + 1;
-                found.push(passage.ok_or_else(|| self.damaged(format!("passage {number} is malformed")))?);
+                let malformed = || self.damaged(format!("passage {} is malformed", number + 1));
+                let passage = passage.ok_or_else(malformed)?;
+                if wanted.next_if_eq(&number).is_some() {
+                    found.push(passage);
+                }
+                number += 1;
             }
             Ok(())
         })?;
-        if found.len() < rows.len() {
-            let all = rows.len();
-            return Err(self.damaged(format!("{} passages where there were to be {all}", found.len())));
+        if number - begin < rows {
+            return Err(self.damaged(format!("{} passages where there were to be {rows}", number - begin)));
         }
         Ok(found)
     }
@@ -350,7 +354,7 @@ mod tests {
             let texts = texts(part, &mut own);
             write(folder.path(), &texts, &own).unwrap();
             let kept = Kept::open(folder.path(), vocabulary(), &mut met).unwrap();
-            kept.read(0..kept.documents(), &mut read_back).unwrap();
+            kept.read(&(0..kept.documents() as usize).collect::<Vec<_>>(), &mut read_back).unwrap();
             counts.add(kept.counts());
         }
         assert_eq!(counts, whole.counts);
@@ -373,13 +377,15 @@ mod tests {
         let mut lengths = Vec::new();
         kept.chunks(&mut lengths).unwrap();
         assert!(lengths.iter().copied().eq(whole.passages().iter().map(|of| of.chunks.len())));
-        let group = u32::try_from(GROUP).unwrap();
-        let end = 2 * group + 10;
-        for range in [0..end, 0..1, group - 1..group, group - 1..group + 1, group..2 * group, end - 1..end] {
+        let end = 2 * GROUP + 10;
+        let ranges = [0..end, 0..1, GROUP - 1..GROUP, GROUP - 1..GROUP + 1, GROUP..2 * GROUP, end - 1..end];
+        let some = [(0..end).step_by(7).collect(), vec![1, GROUP - 1, GROUP + 3, end - 1]];
+        for numbers in ranges.into_iter().map(Vec::from_iter).chain(some) {
             let mut found = Vec::new();
-            kept.read(range.clone(), &mut found).unwrap();
-            let expected = &whole.passages()[range.start as usize..range.end as usize];
-            assert_eq!(told(&found), told(expected), "{range:?}");
+            kept.read(&numbers, &mut found).unwrap();
+            let expected: Vec<Passage> =
+                numbers.iter().map(|number| whole.passages()[*number].clone()).collect();
+            assert_eq!(told(&found), told(&expected), "{numbers:?}");
         }
     }
 
@@ -421,8 +427,9 @@ mod tests {
         let mut labels = Labels::default();
         write(folder.path(), &texts(&["ab [cd] ef"], &mut labels), &labels).unwrap();
         let again = |labels: &mut Labels| {
-            let read = Kept::open(folder.path(), vocabulary(), labels)
-                .and_then(|kept| kept.read(0..kept.documents(), &mut Vec::new()));
+            let read = Kept::open(folder.path(), vocabulary(), labels).and_then(|kept| {
+                kept.read(&(0..kept.documents() as usize).collect::<Vec<_>>(), &mut Vec::new())
+            });
             read.unwrap_err().to_string()
         };
         let file = folder.path().join(FILE);

@@ -46,16 +46,18 @@ enum Documents {
     Kept(Vec<(u32, Kept)>),
 }
 
-/// Documents in memory, from the first to be looked at on.
+/// Documents in memory.
 #[derive(Debug)]
 struct Loaded<'a> {
-    first: u32,
+    /// Their numbers, in order, if they are not all.
+    numbers: Option<Vec<u32>>,
     passages: Cow<'a, [Passage]>,
 }
 
 impl Loaded<'_> {
     fn passage(&self, document: u32) -> &Passage {
-        &self.passages[(document - self.first) as usize]
+        let place = |numbers: &Vec<u32>| numbers.partition_point(|number| *number < document);
+        &self.passages[self.numbers.as_ref().map_or(document as usize, place)]
     }
 }
 
@@ -195,24 +197,24 @@ impl Chunks {
         self.chunks.is_empty()
     }
 
-    /// The documents of chunks that stand together.
+    /// The documents of chunks that stand together, and no others: those of what is held out are few among many.
     fn load(&self, items: Range<usize>) -> Result<Loaded<'_>, Error> {
-        let chunks = &self.chunks[items];
         let parts = match &*self.of {
-            Documents::Held(passages) => return Ok(Loaded { first: 0, passages: Cow::Borrowed(passages) }),
+            Documents::Held(passages) => {
+                return Ok(Loaded { numbers: None, passages: Cow::Borrowed(passages) });
+            }
             Documents::Kept(parts) => parts,
         };
-        let ends = chunks.first().zip(chunks.last());
-        let (first, last) = ends.map_or((0, 0), |(first, last)| (first.document, last.document));
+        let mut numbers: Vec<u32> = self.chunks[items].iter().map(|chunk| chunk.document).collect();
+        numbers.dedup();
         let mut passages = Vec::new();
         for (from, part) in parts {
-            let below = |document: u32| (document.max(*from) - from).min(part.documents());
-            let (start, end) = (below(first), below(last.saturating_add(1)));
-            if start < end {
-                part.read(start..end, &mut passages)?;
-            }
+            let below = |end: u32| numbers.partition_point(|number| *number < end);
+            let own = &numbers[below(*from)..below(from.saturating_add(part.documents()))];
+            let own: Vec<usize> = own.iter().map(|number| (number - from) as usize).collect();
+            part.read(&own, &mut passages)?;
         }
-        Ok(Loaded { first, passages: Cow::Owned(passages) })
+        Ok(Loaded { numbers: Some(numbers), passages: Cow::Owned(passages) })
     }
 
     /// The kinds of mentions that there may be.
@@ -448,7 +450,15 @@ mod tests {
             parts.push(Kept::open(folder.path(), vocabulary(), &mut Labels::default()).unwrap());
         }
         let kept = Chunks::kept(parts).unwrap();
+        same(&kept, &all);
+        let [kept, all] = [kept, all].map(|chunks| chunks.hold_out(0.5, 2).unwrap());
+        kept.iter().zip(&all).for_each(|(kept, all)| same(kept, all));
+    }
+
+    /// Whether both have the same chunks, wherever they are read from.
+    fn same(kept: &Chunks, all: &Chunks) {
         assert_eq!((kept.counts.clone(), kept.chunks.len()), (all.counts.clone(), all.chunks.len()));
+        assert!(kept.chunks.len() > 1);
         for length in [1, 2, 7, 1000] {
             for first in 0..all.chunks.len() {
                 let items = first..(first + length).min(all.chunks.len());

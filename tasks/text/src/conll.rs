@@ -23,7 +23,7 @@ pub enum Scheme {
     Iob1,
     /// `B-x` for the first word, `I-x` for the others (also called BIO2 and IOB2).
     Bio,
-    /// As `bio`, with `L-x` for the last of several words and `U-x` for a single one; `E-x` and `S-x` of BIOES mean the same.
+    /// As `bio`, with `L-x` for the last of several words and `U-x` for a single one (also called BIOES), which `E-x` and `S-x` mean, too.
     Bilou,
 }
 

@@ -153,6 +153,8 @@ fn kam_bert_is_asked_for_facts_after_masked_words_plainly_and_by_maps() {
     for stage in stages {
         let scores = json(out.join(format!("lama-{stage}/lama.json")));
         assert_eq!(scores["Squad"]["all_facts"]["facts"], 1, "{stage}: {scores:#}");
+        let knowledge = &json(out.join(stage).join("model/outputs.json"))["outputs"]["knowledge"];
+        assert_eq!(knowledge.is_object(), stage.contains("kam"), "{stage}: {knowledge}");
     }
     let plan = Engraft::own(&["plan", "lama-base"], &data.join("lama.toml"), &out).ok();
     assert!(plan.contains("lama-base"), "{plan}");

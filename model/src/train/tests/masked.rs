@@ -192,6 +192,7 @@ fn the_parameters_of_the_best_look_are_kept() {
         let resumed = Trainer::resume(setup.clone(), &state, &Device::Cpu).unwrap().0;
         let [one, other] = [&resumed, &trainer].map(|of| serde_json::to_value(&of.watch).unwrap());
         assert_eq!(one, other);
+        assert_eq!(resumed.watch.kept.files().unwrap(), trainer.watch.kept.files().unwrap());
         trainer = resumed;
     }
     assert_ne!(bits(&trainer), kept);

@@ -78,6 +78,28 @@ fn the_output_of_a_masked_language_model_goes_on_from_its_checkpoint() {
     assert_eq!(of(&drawn, "outputs.masked_lm."), of(&fresh, "outputs.masked_lm."));
 }
 
+#[test]
+fn an_output_begins_otherwise_than_the_one_of_its_name_that_the_encoder_has_learnt_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let outputs = |trainer: &Trainer| {
+        let names = trainer.params().iter().map(|(name, _)| name.to_owned());
+        values(trainer, &names.filter(|name| name.starts_with("outputs.relation.w")).collect::<Vec<_>>())
+    };
+    let first = Trainer::new(setup(), &Device::Cpu).unwrap();
+    first.save_checkpoint(dir.path()).unwrap();
+    let next = || Trainer::from_checkpoint(setup(), dir.path(), &Device::Cpu).unwrap();
+    assert_ne!(outputs(&next()), outputs(&first), "the same seed");
+    assert_eq!(outputs(&next()), outputs(&next()));
+    // And so on, training after training.
+    let second = outputs(&next());
+    next().save_checkpoint(dir.path()).unwrap();
+    assert_ne!(outputs(&next()), second);
+    // An encoder that has learnt with no such output knows nothing of it.
+    std::fs::remove_file(dir.path().join(checkpoint::OUTPUTS_WEIGHTS_FILE)).unwrap();
+    std::fs::remove_file(dir.path().join(checkpoint::digests::DIGESTS_FILE)).unwrap();
+    assert_eq!(outputs(&next()), outputs(&first));
+}
+
 /// Facts of words with their relations: each a subject, its object, and another word.
 fn facts(seed: u64) -> Batch {
     let key = CounterRng::new(seed);

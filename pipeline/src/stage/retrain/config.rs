@@ -26,8 +26,8 @@ pub(crate) struct Config {
     ///
     /// Source: ours: any number would do.
     pub seed: u64,
-    /// Epochs of the schedule; with `kimera` and `merged` every row is shown once per epoch. Under a budget of tokens `max_steps` says alone how long
-    /// training takes.
+    /// Epochs of the schedule; with `kimera` and `merged` every row is shown once per epoch. Under a budget of tokens `max_steps` alone decides how
+    /// long training lasts.
     ///
     /// Source: KIMERA, table A3: 3 to 5.
     pub epochs: u64,
@@ -86,7 +86,7 @@ pub(crate) struct Config {
     /// gives them alone. On the CPU; without `frozen` and without `heads`. With `[graft]`, `graft.lora` says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lora: Option<lora::Config>,
-    /// Early stopping on the part `valid`, which `split.parts` must make; left out, all epochs are trained.
+    /// Early stopping on the part `valid`, which `split.parts` makes of triples and `valid` of `shards.masked_lm.files` and `shards.tagging.files` of texts; left out, all epochs are trained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<Patience>,
     /// How a head mask is applied (KIMERA, section 2.1); left out, every head is trained. Not with `[graft]`, nor in `[pretrain]`.
@@ -135,7 +135,7 @@ pub(crate) struct Patience {
     /// Source: KIMERA, table A3.
     pub evaluations: u64,
     /// What decides, of the part `valid`: `loss`, the weighted sum of the tasks' losses, or that of one task (`TASK.loss`), where lower is better, or
-    /// `TASK.accuracy`, where higher is. Of tasks on texts only those count of whose texts some are held out (`shards.masked_lm.files.valid`).
+    /// `TASK.accuracy`, where higher is. Tasks without that part do not count.
     ///
     /// Source: ours: KIMERA has a patience (table A3) and does not say of what.
     pub measure: String,
@@ -235,7 +235,7 @@ impl Config {
             let all: Vec<String> = std::iter::once(LOSS.to_owned()).chain(of_tasks).collect();
             anyhow::ensure!(
                 all.contains(measure),
-                "{table}.patience.measure is {measure:?}, expected one of {}",
+                "{table}.patience.measure is {measure:?}, expected one of {}; tasks on texts have a part `valid` where their files say how large it is (`shards.masked_lm.files.valid`)",
                 all.join(", ")
             );
         }
@@ -260,7 +260,10 @@ mod tests {
         };
         of("subject.accuracy").check("retrain", &built("")).unwrap();
         let error = of("masked_lm.loss").check("retrain", &built("")).unwrap_err().to_string();
-        assert!(error.ends_with("expected one of loss, subject.loss, subject.accuracy"), "{error}");
+        assert!(
+            error.contains("expected one of loss, subject.loss, subject.accuracy; tasks on texts"),
+            "{error}"
+        );
         of("masked_lm.loss").check("retrain", &built(", valid = 0.1")).unwrap();
     }
 }

@@ -1,11 +1,13 @@
 //! What a training on shards shows and is evaluated by: batches of a stream, and the loss of held-out samples.
 
 use anyhow::Context as _;
+use batch::task::Task;
 use kg::split::Part;
 use model::output::{Batch, Outline, shards};
 use model::train::Trainer;
 use model::train::patience::Measured;
 use serde_json::Value;
+use tasks::shard::index::Index;
 use tasks::stream::prefetch::Prefetched;
 use tasks::stream::steps::{self, Epochs, Shards, Stream, Worker};
 
@@ -63,11 +65,27 @@ fn read(outline: &Outline, batches: &[batch::Batch]) -> anyhow::Result<Vec<Batch
 /// The stream of held-out samples.
 ///
 /// # Errors
-/// When the shards have none.
-pub(super) fn held_out(shards: &Shards<'_>, config: &steps::Config) -> anyhow::Result<Stream> {
+/// When the shards have none, or none of the task that is measured.
+pub(super) fn held_out(
+    shards: &Shards<'_>,
+    config: &steps::Config,
+    Patience { measure, .. }: &Patience,
+) -> anyhow::Result<Stream> {
+    let measured = measure.split_once('.').map(|(task, _)| task);
+    let lacking = without_valid(shards.index).into_iter().find(|task| Some(task.name()) == measured);
+    anyhow::ensure!(
+        lacking.is_none(),
+        "measure is {measure:?}, and the shards have no part `valid` of this task: split.parts makes it of triples, `valid` of files of texts"
+    );
     let config = steps::Config { part: Part::Valid, ..*config };
     Stream::new(shards, &config, Worker::ONLY)
-        .context("it evaluates on the part `valid` of the shards (split.parts decides whether there is one)")
+        .context("it evaluates on the part `valid` of the shards (of triples split.parts decides whether there is one, of texts `valid` of their files)")
+}
+
+/// The tasks of which nothing is held out.
+pub(super) fn without_valid(index: &Index) -> Vec<Task> {
+    let tasks = index.tasks.iter().filter(|of| of.part(Part::Valid).is_none());
+    tasks.map(|of| of.task).collect()
 }
 
 /// Held-out samples, in the batches of one step after the other.
@@ -84,7 +102,7 @@ impl HeldOut {
         outline: &Outline,
         patience: &Patience,
     ) -> anyhow::Result<Self> {
-        let mut stream = held_out(shards, config)?;
+        let mut stream = held_out(shards, config, patience)?;
         let mut batches = vec![];
         while batches.len() < patience.batches
             && let Some(step) = stream.next_step_of(0)?
@@ -92,6 +110,13 @@ impl HeldOut {
             batches.push(read(outline, &step)?);
         }
         Ok(Self { batches, measure: patience.measure.clone() })
+    }
+}
+
+impl HeldOut {
+    /// Whether the losses of all tasks decide.
+    pub(super) fn is_of_all(&self) -> bool {
+        self.measure == LOSS
     }
 }
 
