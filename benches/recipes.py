@@ -114,11 +114,13 @@ def alone(args, name, seed, encoder):
     """The refined encoder fine-tuned on one task."""
     out = args.out / f"finetune-{args.recipe}-{name}-{seed}"
     ours = json.loads((out / "scores.json").read_text())
+    # By the same seed the first task's new layer would be the one that the encoder has learnt with.
+    drawn = ours | {"seed": seed + 1000}
     with tempfile.TemporaryDirectory() as folder:
         encoder.save_pretrained(folder)
         AutoTokenizer.from_pretrained(args.model).save_pretrained(folder)
         fields = ledger.made(args.out, out.name)["described"]["fields"]
-        (score,), _ = sets.trained(args.out / f"benchmark-{name}", argparse.Namespace(model=folder), ours, out, fields)
+        (score,), _ = sets.trained(args.out / f"benchmark-{name}", argparse.Namespace(model=folder), drawn, out, fields)
     return ours["test"]["value"], score
 
 
