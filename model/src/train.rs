@@ -87,8 +87,8 @@ impl Trainer {
         Trainer::over(setup, params, device)
     }
 
-    /// A trainer whose encoder comes from a checkpoint folder; outputs are fresh (one that has the name of an output there is drawn otherwise than it was), but that of a masked language model is the checkpoint's where it
-    /// has one ([`masked_lm::published`]). `setup.encoder` must have the checkpoint's sizes (see
+    /// A trainer whose encoder comes from a checkpoint folder; outputs are fresh (one that has the name of an output there is drawn otherwise than it was),
+    /// but that of a masked language model is the checkpoint's where it has one ([`masked_lm::published`]). `setup.encoder` must have the checkpoint's sizes (see
     /// [`checkpoint::load`]); its dropout rates may differ.
     ///
     /// # Errors
@@ -347,14 +347,17 @@ fn begin_with(dir: &Path, setup: &Setup, device: &Device) -> Result<Params, Erro
 /// as the old one was, it would be half learnt already, and what it comes to would say little of the encoder.
 fn draw(specs: &[Spec], seed: u64, dir: &Path, device: &Device) -> Result<Params, Error> {
     let path = dir.join(checkpoint::OUTPUTS_WEIGHTS_FILE);
-    if !path.exists() {
-        return Params::fresh(specs, seed, device);
-    }
-    let known: BTreeSet<String> = Stored::open(&path)?.names().map(of_outputs).collect();
-    let proof = Proof::of_file(&path).map_err(Error::file(&path))?;
-    let other = CounterRng::new(seed).named(&proof.blake3).key();
+    let known: BTreeSet<String> = match path.exists() {
+        true => Stored::open(&path)?.names().map(of_outputs).collect(),
+        false => BTreeSet::new(),
+    };
     let (again, new): (Vec<Spec>, Vec<Spec>) =
         specs.iter().cloned().partition(|spec| known.contains(&spec.name));
+    if again.is_empty() {
+        return Params::fresh(&new, seed, device);
+    }
+    let proof = Proof::of_file(&path).map_err(Error::file(&path))?;
+    let other = CounterRng::new(seed).named(&proof.blake3).key();
     Ok(Params::fresh(&new, seed, device)?.with(Params::fresh(&again, other, device)?))
 }
 

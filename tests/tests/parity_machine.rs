@@ -129,18 +129,19 @@ fn importances_of_heads_by_every_method() -> Result<()> {
     let model = trainer(&golden, outline, stored)?.predictor().clone();
     let shape = [model.config().num_hidden_layers, model.config().num_attention_heads];
     let ones = Mask::all_kept(shape);
-    let batches = golden.get("labels")?.dim(0)?;
+    let mut batches = vec![];
+    for i in 0..golden.get("labels")?.dim(0)? {
+        for field in ["input_ids", "attention_mask", "token_type_ids", "labels"] {
+            let of_batch = golden.get(field)?.get(i)?;
+            golden.tensors.insert(format!("{i}.{field}"), of_batch);
+        }
+        let rows = golden.batch(&format!("{i}."), Task::Relation, Targets::Classes(vec![]))?.ragged()?.0;
+        let targets = output::Targets::Classes(golden.integers(&format!("{i}.labels"))?);
+        batches.push(output::Batch { task: 0, rows, targets });
+    }
     for (name, method) in METHODS {
         let mut importance = Importance::new(method, shape);
-        for i in 0..batches {
-            for field in ["input_ids", "attention_mask", "token_type_ids", "labels"] {
-                let of_batch = golden.get(field)?.get(i)?;
-                golden.tensors.insert(format!("{i}.{field}"), of_batch);
-            }
-            let rows = golden.batch(&format!("{i}."), Task::Relation, Targets::Classes(vec![]))?.ragged()?.0;
-            let targets = output::Targets::Classes(golden.integers(&format!("{i}.labels"))?);
-            model.measure(&mut importance, &ones, &output::Batch { task: 0, rows, targets })?;
-        }
+        batches.iter().try_for_each(|batch| model.measure(&mut importance, &ones, batch))?;
         for (kind, within) in [("raw", WithinLayer::Raw), ("layer_l2", WithinLayer::L2)] {
             let values = importance.finish(within, AcrossLayers::Raw)?;
             let found = Tensor::from_vec(values, (shape[0], shape[1]), &Device::Cpu)?;

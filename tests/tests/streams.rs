@@ -2,7 +2,7 @@
 use std::fs;
 use std::path::Path;
 
-use engraft_tests::Engraft;
+use engraft_tests::{Engraft, json_lines};
 use serde_json::Value;
 
 /// What each step says of itself after a training with these settings.
@@ -64,10 +64,7 @@ fn a_budget_of_tokens_bounds_every_step_and_resumes_to_the_same_bits() {
         |out: &Path| budget.iter().fold(Engraft::small(&["run"], out), |engraft, set| engraft.set(set));
     let (whole, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     engraft(whole.path()).ok();
-    let lines = |file: &str| -> Vec<Value> {
-        let text = fs::read_to_string(whole.path().join("retrain").join(file)).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    };
+    let lines = |file: &str| json_lines(whole.path().join("retrain").join(file));
     let steps = lines("metrics.jsonl");
     let tokens: Vec<u64> = steps.iter().map(|step| step["tokens"].as_u64().unwrap()).collect();
     assert!(steps.len() == 40 && tokens.iter().all(|of| (1..=6000).contains(of)), "{tokens:?}");

@@ -5,6 +5,7 @@ pub(crate) mod passages;
 use anyhow::Context as _;
 use base::rng::RngKey;
 use downstream::example::schema::Licence;
+use downstream::token_classes::is_default;
 use kg::split::Part;
 use model::range::HELD_OUT;
 use serde::{Deserialize, Serialize};
@@ -71,7 +72,7 @@ pub(crate) struct Files {
     /// by `shards.seed` and what they say in tokens, so that equal documents stay together; 0 holds none out.
     ///
     /// Source: ours: all that is there is learnt from unless somebody asks for another use of it.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(extend("default" = 0.0))]
     pub valid: f64,
     /// Cuts the files into parts: stages `masked_lm.part-0001`, ... (or `tagging.part-0001`, ...) encode a part each, and `shards` makes rows of what
@@ -84,11 +85,6 @@ pub(crate) struct Files {
 
 fn row() -> usize {
     128
-}
-
-/// Whether nothing is held out, as before anything could be.
-fn is_none(share: &f64) -> bool {
-    *share == 0.0
 }
 
 /// Masked language modelling.
@@ -161,12 +157,11 @@ impl Files {
         }
         let documents = texts.counts.documents;
         let parts = texts.hold_out(self.valid, seed)?;
-        for (part, other) in parts.iter().zip([Part::Train, Part::Valid]) {
-            anyhow::ensure!(
-                !part.is_empty(),
-                "{key}.valid is {}, by which none of {documents} documents comes to the part `{other}`: {} it, or give more documents",
+        if let Some(empty) = parts.iter().find(|part| part.is_empty()).map(Chunks::part) {
+            anyhow::bail!(
+                "{key}.valid is {}, by which none of {documents} documents comes to the part `{empty}`: {} it, or give more documents",
                 self.valid,
-                if other == Part::Valid { "raise" } else { "lower" }
+                if empty == Part::Valid { "raise" } else { "lower" }
             );
         }
         Ok(parts.into())

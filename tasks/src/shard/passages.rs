@@ -354,13 +354,19 @@ mod tests {
             let texts = texts(part, &mut own);
             write(folder.path(), &texts, &own).unwrap();
             let kept = Kept::open(folder.path(), vocabulary(), &mut met).unwrap();
-            kept.read(&(0..kept.documents() as usize).collect::<Vec<_>>(), &mut read_back).unwrap();
+            read_back.extend(whole_file(&kept).unwrap());
             counts.add(kept.counts());
         }
         assert_eq!(counts, whole.counts);
         assert_eq!(kinds(&read_back, &met), kinds(whole.passages(), &labels));
         assert_eq!(told(&read_back), told(whole.passages()));
         assert_eq!(read_back.len(), 4);
+    }
+
+    /// All documents of a file.
+    fn whole_file(kept: &Kept) -> Result<Vec<Passage>, Error> {
+        let (numbers, mut passages) = (Vec::from_iter(0..kept.documents() as usize), Vec::new());
+        kept.read(&numbers, &mut passages).map(|()| passages)
     }
 
     #[test]
@@ -427,9 +433,7 @@ mod tests {
         let mut labels = Labels::default();
         write(folder.path(), &texts(&["ab [cd] ef"], &mut labels), &labels).unwrap();
         let again = |labels: &mut Labels| {
-            let read = Kept::open(folder.path(), vocabulary(), labels).and_then(|kept| {
-                kept.read(&(0..kept.documents() as usize).collect::<Vec<_>>(), &mut Vec::new())
-            });
+            let read = Kept::open(folder.path(), vocabulary(), labels).and_then(|kept| whole_file(&kept));
             read.unwrap_err().to_string()
         };
         let file = folder.path().join(FILE);

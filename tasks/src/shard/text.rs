@@ -79,13 +79,11 @@ pub struct TextCounts {
 }
 
 impl TextCounts {
-    /// What became of one part's texts, with another's of the same task.
-    #[must_use]
-    pub(crate) fn with(mut self, other: &Self) -> Self {
+    /// Adds what became of another part of the same task's texts.
+    pub(crate) fn add(&mut self, other: &Self) {
         if let (Some(masked), Some(of_other)) = (&mut self.masked, &other.masked) {
             masked.add(of_other);
         }
-        self
     }
 }
 
@@ -165,8 +163,7 @@ impl Chunks {
     pub fn hold_out(self, share: f64, seed: u64) -> Result<[Self; 2], Error> {
         let key = CounterRng::new(seed).named("valid");
         let (mut train, mut valid) = (vec![], vec![]);
-        for first in (0..self.chunks.len()).step_by(TOGETHER) {
-            let items = first..(first + TOGETHER).min(self.chunks.len());
+        for items in self.together() {
             let loaded = self.load(items.clone())?;
             let documents = self.chunks[items].chunk_by(|one, other| one.document == other.document);
             let documents: Vec<&[Chunk]> = documents.collect();
@@ -185,16 +182,22 @@ impl Chunks {
         Ok([part(Part::Train, train), part(Part::Valid, valid)])
     }
 
-    /// How many chunks there are in this part.
+    /// The part that they are for.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.chunks.len()
+    pub fn part(&self) -> Part {
+        self.part
     }
 
     /// Whether this part has no chunk.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
+    }
+
+    /// All of them, so many at a time that their documents have room in memory.
+    fn together(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let all = self.chunks.len();
+        (0..all).step_by(TOGETHER).map(move |first| first..(first + TOGETHER).min(all))
     }
 
     /// The documents of chunks that stand together, and no others: those of what is held out are few among many.
@@ -262,8 +265,7 @@ impl MaskedLm {
     pub fn new(mut texts: Chunks, mut masker: Masker) -> Result<Self, Error> {
         let mut counts = masked_lm::Counts::default();
         let mut may_be_asked = Vec::with_capacity(texts.chunks.len());
-        for first in (0..texts.chunks.len()).step_by(TOGETHER) {
-            let items = first..(first + TOGETHER).min(texts.chunks.len());
+        for items in texts.together() {
             let loaded = texts.load(items.clone())?;
             let some = &texts.chunks[items];
             let asks = |chunk: &Chunk| {

@@ -324,8 +324,7 @@ fn index_of(
     let mut texts: BTreeMap<Task, TextCounts> = BTreeMap::new();
     for items in from.texts {
         let counts = items.counts();
-        let all = texts.remove(&items.task()).map_or(counts.clone(), |other| counts.with(&other));
-        texts.insert(items.task(), all);
+        texts.entry(items.task()).and_modify(|all| all.add(&counts)).or_insert(counts);
     }
     Index {
         format: FORMAT.to_owned(),

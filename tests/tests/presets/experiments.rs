@@ -130,13 +130,8 @@ fn kam_bert_is_asked_for_facts_after_masked_words_plainly_and_by_maps() {
     files(&data);
     checkpoint(&data, "bert");
     put(&data, "own.txt", &OWN.repeat(60));
-    let fact = |sentence: &str| {
-        format!(
-            "{}\n",
-            object!({ "id": "1", "sub_label": "Squad", "obj_label": "stroke", "masked_sentences": [sentence] })
-        )
-    };
-    put(&data, "lama/data/Squad/test.jsonl", &fact("[MASK] disorder and pain."));
+    let fact = object!({ "id": "1", "sub_label": "Squad", "obj_label": "stroke", "masked_sentences": ["[MASK] disorder and pain."] });
+    put(&data, "lama/data/Squad/test.jsonl", &format!("{fact}\n"));
     let own = format!(
         "{}lama.corpora = [\"squad\"]\nfinetune = {{ max_tokens = 32, learning_rate = 1e-2, epochs = 4 }}\n[[benchmarks]]\nname = \"texts\"\n\
          set = {{ format.masked_words = {{ format.text = \"line\", unit = \"document\" }}, train = [\"own.txt\"], licence = \"free\" }}\n",

@@ -32,8 +32,7 @@ pub(crate) struct Config {
     /// Source: KIMERA, table A3: 3 to 5.
     pub epochs: u64,
     /// Upper limit on steps; left out, all epochs are trained. Needed with a budget of tokens, which decides only while reading how many steps an epoch
-    /// has. The learning rate follows `schedule` to the last one or, if that is within
-    /// `warmup_steps`, only rises.
+    /// has. The learning rate follows `schedule` to the last one or, if that is within `warmup_steps`, only rises.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
     /// The order in which samples are shown.
@@ -86,7 +85,8 @@ pub(crate) struct Config {
     /// gives them alone. On the CPU; without `frozen` and without `heads`. With `[graft]`, `graft.lora` says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lora: Option<lora::Config>,
-    /// Early stopping on the part `valid`, which `split.parts` makes of triples and `valid` of `shards.masked_lm.files` and `shards.tagging.files` of texts; left out, all epochs are trained.
+    /// Early stopping on the part `valid`, which `split.parts` makes of triples and `valid` of `shards.masked_lm.files` and `shards.tagging.files` of texts;
+    /// left out, all epochs are trained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<Patience>,
     /// How a head mask is applied (KIMERA, section 2.1); left out, every head is trained. Not with `[graft]`, nor in `[pretrain]`.

@@ -111,9 +111,7 @@ impl HeldOut {
         }
         Ok(Self { batches, measure: patience.measure.clone() })
     }
-}
 
-impl HeldOut {
     /// Whether the losses of all tasks decide.
     pub(super) fn is_of_all(&self) -> bool {
         self.measure == LOSS
