@@ -155,10 +155,10 @@ bench-parts DATA VOCABULARY PYTHON="python3" OUT="out/bench-parts":
 scale *ARGS:
     python3 benches/scale.py {{ARGS}}
 
-# Training steps of the encoder beside PyTorch on the CPU, in one run (PYTHON needs torch; best on a machine that does nothing else).
-bench-model PYTHON="python3":
+# Training steps of the encoder beside PyTorch on the CPU, in one run (PYTHON needs torch and may be left out; ARGS are those of benches/model.py, such as --avx2; best on a machine that does nothing else).
+bench-model PYTHON="python3" *ARGS:
     cargo build --release --workspace --bin bench
-    {{PYTHON}} benches/model.py target/release/bench
+    {{ if PYTHON =~ "^--" { "python3" } else { PYTHON } }} benches/model.py target/release/bench {{ if PYTHON =~ "^--" { PYTHON } else { "" } }} {{ARGS}}
 
 # Eight tasks answered by one encoder in one pass beside eight encoders, end to end, in one run. DATA has a folder `minilm`.
 bench-tasks DATA PYTHON="python3" OUT="out/bench-tasks":

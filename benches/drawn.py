@@ -21,16 +21,40 @@ def mix(x):
     return z ^ (z >> 31)
 
 
+class Key:
+    """A key of random numbers, named by what they are for (`base/src/rng.rs`)."""
+
+    def __init__(self, bits):
+        self.bits = bits
+
+    @classmethod
+    def of(cls, seed, *purposes):
+        key = cls(mix(seed))
+        for purpose in purposes:
+            key = key.named(purpose)
+        return key
+
+    def named(self, purpose):
+        return Key(xxhash.xxh3_64_intdigest(purpose.encode(), seed=self.bits))
+
+    def at(self, number):
+        return Key(mix(self.bits ^ mix(number)))
+
+    def below(self, bound):
+        return (mix(self.bits) * bound) >> 64
+
+    def shuffle(self, items):
+        for last in range(len(items) - 1, 0, -1):
+            chosen = self.at(last).below(last + 1)
+            items[last], items[chosen] = items[chosen], items[last]
+
+
 def drawn(rows, most, name, part):
     """At most `most` of the rows of a benchmark's part."""
     if len(rows) <= most:
         return list(rows)
-    key, places = mix(0), list(range(len(rows)))
-    for purpose in ("looked at", name, part):
-        key = xxhash.xxh3_64_intdigest(purpose.encode(), seed=key)
-    for last in range(len(rows) - 1, 0, -1):
-        chosen = (mix(mix(key ^ mix(last))) * (last + 1)) >> 64
-        places[last], places[chosen] = places[chosen], places[last]
+    places = list(range(len(rows)))
+    Key.of(0, "looked at", name, part).shuffle(places)
     return [rows[place] for place in sorted(places[:most])]
 
 

@@ -149,6 +149,8 @@ def example_f1(true, said, nothing):
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
+# What a row said, of the lists of numbers that engraft writes of it.
+OF_ROWS = {"score": lambda of: of[0][0], "any_classes": lambda of: of[0], "one_class": lambda of: of[0], "choice": lambda of: [score for (score,) in of]}
 BY_KIND = {"tags": entity_f1, "score": correlation, "any_classes": any_classes, "one_class": one_class, "choice": one_class}
 
 

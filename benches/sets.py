@@ -8,10 +8,10 @@ with maps of KAM-BERT, is trained with those here, too (benches/labels.py: the p
 scripts do: rows padded to the longest of their batch, a look at `dev` after every epoch, an end after as many looks without a better one as engraft has patience for, the best
 model's scores on `test`, by the benchmark's own measure (benches/measures.py); optimiser, rate and clipping are those of the ledger (benches/tuning.py), and a setting that is not done here is refused.
 
-Without BENCHMARK all are trained that OUT has, but for masked words. A benchmark that engraft trains nothing on (`trained_on`, as MNLI's mismatched test) is asked of the models that are trained here on the
+Without BENCHMARK all are trained that OUT has. A benchmark that engraft trains nothing on (`trained_on`, as MNLI's mismatched test) is asked of the models that are trained here on the
 one that it names, once for both. A row that a benchmark does not have (label embeddings are of classes) is left out with a word; a row that none of them has, or a BENCHMARK that has none of the rows, ends the script.
 
-Where engraft was told to train on or look at no more than some examples (finetune.max_examples), they are the very same here (benches/drawn.py).
+Where engraft was told to train on or look at no more than some examples (finetune.max_examples), they are the very same here (benches/drawn.py), and so are masked words (benches/cloze.py), which have no peer by maps or labels.
 
 Where it differs: a sentence with tags that is longer than a row is cut here (its other words are O) and has several rows in engraft. Windows of passages end at whole words in
 engraft, and at tokens here.
@@ -29,6 +29,7 @@ import torch
 from transformers import AutoTokenizer
 
 import classifier
+import cloze
 import knowledge
 import labels
 import ledger
@@ -36,8 +37,6 @@ import measures
 import spans
 import tuning
 from drawn import looked_at
-
-MASKED = "masked words have no peer here"
 
 
 class Model(classifier.Classifier):
@@ -140,6 +139,15 @@ def tested(rows, out):
     return [row for row in rows if row["part"] == "test" and row["id"] in ids]
 
 
+def refuse_other_measures(stage, index, rows):
+    """Asserts that engraft's answers are worth here what engraft says that they are."""
+    lines = (stage / "test.jsonl").read_text().split("\n")
+    outputs = {line["id"]: line["outputs"] for line in map(json.loads, filter(None, lines))}
+    said = [measures.OF_ROWS[index["kind"]](outputs[row["id"]]) for row in rows]
+    here, there = measures.measured(index, rows, said), json.loads((stage / "scores.json").read_text())["test"]["value"]
+    assert abs(here - there) < 1e-9, f"{stage.name}: its answers have {index['measure']} {here} here, and {there} there"
+
+
 def parts(rows, fields, folder):
     """The very examples of each part that engraft looked at."""
     return {part: looked_at([row for row in rows if row["part"] == part], fields, folder, part) for part in ("train", "dev", "test")}
@@ -179,7 +187,9 @@ def model_of(out, args, index, fields):
     task = json.loads((out / "model" / "task.json").read_text())
     args.tokens, told, dropout = task["max_tokens"], task["tasks"][0].get("spans"), fields["finetune.dropout"]
     width = 2 if told else max(1, len(index["classes"]))
-    assert index["kind"] != "masked_words", f"{out}: {MASKED}"
+    if index["kind"] == "masked_words":
+        assert not by_label and not by_maps, f"{out}: masked words are learnt here by plain attention alone"
+        return cloze.Model(args.model, dropout), None
     assert told or index["kind"] == "tags" or pooling in ("learned_pooler", "mean", "cls"), f"{out}: no pooling {pooling} here"
     if by_label:
         begin = fields["attention.labels.begin"]
@@ -191,9 +201,41 @@ def model_of(out, args, index, fields):
     return Model(args.model, width, "tokens" if told or index["kind"] == "tags" else pooling, dropout), told
 
 
-def windows(tokenizer, rows, args, told):
-    """The rows of each question, where spans are told."""
-    return {row["id"]: spans.windows(tokenizer, row, args.tokens, told) for row in rows} if told else {}
+class Rows:
+    """Classes, scores, choices or tags of the rows of a benchmark."""
+
+    def __init__(self, tokenizer, index, most, maps):
+        self.tokenizer, self.index, self.most, self.maps = tokenizer, index, most, maps
+
+    def usable(self, rows):
+        return rows
+
+    def loss(self, model, rows, epoch):
+        batch, tagged = encoded(self.tokenizer, rows, self.most, self.maps, self.index["subwords"])
+        lost = loss_of(self.index["kind"], model(batch), rows, tagged)
+        return lost + (model.label_loss() if isinstance(model, labels.Model) else 0.0)
+
+    def score(self, model, rows):
+        return answers(model, self.tokenizer, self.index, rows, self.most, self.maps)
+
+
+class Questions:
+    """Answers that stand in passages, of which each question has some windows."""
+
+    def __init__(self, tokenizer, index, most, told, rows, negatives, chance):
+        self.measure, self.told, self.negatives, self.chance = index["measure"], told, negatives, chance
+        self.windows = {row["id"]: spans.windows(tokenizer, row, most, told) for row in rows}
+
+    def usable(self, rows):
+        """To learn from, those whose answer a window has, and those without one."""
+        has = lambda row: any(window["ends"] != (0, 0) for window in self.windows[row["id"]])
+        return [row for row in rows if row["part"] != "train" or has(row) or not row["answer"]["span"]["accepted"]]
+
+    def loss(self, model, rows, epoch):
+        return spans.loss(model, [window for row in rows for window in spans.drawn(self.windows[row["id"]], self.chance, self.negatives)])
+
+    def score(self, model, rows):
+        return spans.answers(model, rows, self.windows, self.told, self.measure)
 
 
 def trained(folder, args, ours, out, fields, others=()):
@@ -202,43 +244,42 @@ def trained(folder, args, ours, out, fields, others=()):
     tuning.refuse_what_is_not_done_here(fields, out.name)
     index, rows = read(folder, fields)
     of = parts(rows, fields, folder)
-    assert of["test"] == tested(rows, out), f"{out.name}: of test other examples than those that engraft looked at"
     torch.manual_seed(seed)
     chance = random.Random(seed)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     model, told = model_of(out, args, index, fields)
-    maps = maps_of(folder, out)
-    features = windows(tokenizer, [row for some in of.values() for row in some], args, told)
-    # Settings of spans that are as they are by default stand in no ledger.
-    negatives = fields.get("finetune.spans.negatives", 2)
-    if told:
-        has = lambda row: any(window["ends"] != (0, 0) for window in features[row["id"]])
-        of["train"] = [row for row in of["train"] if has(row) or not row["answer"]["span"]["accepted"]]
 
-    def score_of(index, rows, maps, features):
-        return spans.answers(model, rows, features, told, index["measure"]) if told else answers(model, tokenizer, index, rows, args.tokens, maps)
+    def task(folder, stage, index, rows):
+        """What is asked of a benchmark's rows, and those of `test`."""
+        if index["kind"] == "masked_words":
+            words = cloze.Words(tokenizer, args.tokens, folder.name.removeprefix("benchmark-"), seed)
+            words.refuse_other_tokens(stage, tested(rows, stage))
+            return words
+        if not told and index["kind"] in measures.OF_ROWS:
+            refuse_other_measures(stage, index, tested(rows, stage))
+        if told:
+            # Settings of spans that are as they are by default stand in no ledger.
+            return Questions(tokenizer, index, args.tokens, told, rows, fields.get("finetune.spans.negatives", 2), chance)
+        return Rows(tokenizer, index, args.tokens, maps_of(folder, out))
 
+    own = task(folder, out, index, [row for some in of.values() for row in some])
+    of = {part: own.usable(some) for part, some in of.items()}
+    assert of["test"] == tested(rows, out), f"{out.name}: of test other examples than those that engraft looked at"
     training = tuning.Training(model, fields, settings, settings["epochs"] * math.ceil(len(of["train"]) / settings["batch"]))
     best, began = tuning.Best(fields), time.perf_counter()
-    for _ in range(settings["epochs"]):
+    for epoch in range(settings["epochs"]):
         model.train()
         chance.shuffle(of["train"])
         for start in range(0, len(of["train"]), settings["batch"]):
-            some = of["train"][start : start + settings["batch"]]
-            if told:
-                lost = spans.loss(model, [window for row in some for window in spans.drawn(features[row["id"]], chance, negatives)])
-            else:
-                batch, tagged = encoded(tokenizer, some, args.tokens, maps, index["subwords"])
-                lost = loss_of(index["kind"], model(batch), some, tagged) + (model.label_loss() if isinstance(model, labels.Model) else 0.0)
-            training.step(lost)
-        if best.is_enough(score_of(index, of["dev"], maps, features), model):
+            training.step(own.loss(model, of["train"][start : start + settings["batch"]], epoch))
+        if best.is_enough(own.score(model, of["dev"]), model):
             break
     model.load_state_dict(best.kept)
-    scores, seconds = [score_of(index, of["test"], maps, features)], time.perf_counter() - began
+    scores, seconds = [own.score(model, of["test"])], time.perf_counter() - began
     for other, stage in others:
         asked, rows = read(other, fields, index["classes"])
         rows = tested(rows, stage)
-        scores.append(score_of(asked, rows, maps_of(other, out), windows(tokenizer, rows, args, told)))
+        scores.append(task(other, stage, asked, rows).score(model, rows))
     return scores, seconds
 
 
@@ -255,13 +296,7 @@ def left_out(name, why):
 
 def asked(args):
     """The stages of each cell that is asked for, by benchmark and row; what has none, or no peer, is left out with a word."""
-    names = args.benchmarks
-    if not names:
-        folders = sorted(path.parent for path in args.out.glob("benchmark-*/index.json"))
-        kinds = {folder.name[len("benchmark-") :]: json.loads((folder / "index.json").read_text())["kind"] for folder in folders}
-        names = [name for name, kind in kinds.items() if kind != "masked_words"]
-        for name in (name for name, kind in kinds.items() if kind == "masked_words"):
-            left_out(name, MASKED)
+    names = args.benchmarks or sorted(path.parent.name.removeprefix("benchmark-") for path in args.out.glob("benchmark-*/index.json"))
     cells = {(name, row): stages(args.out, row, name) for name in names for row in args.rows}
     for name in args.benchmarks:
         assert any(cells[name, row] for row in args.rows), f"{args.out}: no finetune-{args.rows[0]}-{name}-SEED; run `engraft run scores` first"

@@ -39,6 +39,8 @@ use candle_core::{Device, Storage, Tensor};
 
 use crate::Error;
 use crate::device::ActivationDtype;
+pub(crate) use group::version as nccl_version;
+
 use args::{Address, Args, Fill, GeluBackward, GeluForward, NormBackward, NormForward};
 use graphs::Signature;
 use memory::Block;

@@ -251,6 +251,20 @@ impl Chosen {
         Ok(None)
     }
 
+    /// The same of one among several GPUs that train together: with the library by which they add gradients, where there is one. A training that
+    /// needs it says so if not.
+    ///
+    /// # Errors
+    /// When the driver does not answer.
+    pub fn facts_of_rank(&self) -> Result<Option<BTreeMap<&'static str, String>>, Error> {
+        #[cfg(feature = "cuda")]
+        if let Some(mut facts) = self.facts()? {
+            facts.extend(crate::cuda::nccl_version().ok().map(|version| ("nccl", version)));
+            return Ok(Some(facts));
+        }
+        self.facts()
+    }
+
     /// Which device it is and why, such as `cpu: this build has no CUDA`.
     #[must_use]
     pub fn describe(&self) -> String {

@@ -72,6 +72,13 @@ fn peers_train_what_the_ledger_tells_and_refuse_what_they_do_not_have() {
         };
         assert_eq!(timeless(&own), timeless(&other), "{verb}");
     }
+    // Adamax in all three arms: alone, together, and alone again.
+    let ledger = std::fs::read_to_string(out.join("ledger.jsonl")).unwrap();
+    let made: Vec<Value> = ledger.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for stage in ["finetune-base-mrpc-1", "recipe-mt-clinical-1", "finetune-mt-clinical-mrpc-1"] {
+        let line = made.iter().find(|line| line["stage"] == stage).unwrap();
+        assert_eq!(line["described"]["fields"]["finetune.optimiser.kind"], "adamax", "{stage}");
+    }
     let [of, bert] = [out.display().to_string(), folder.join("bert").display().to_string()];
     let Some((fine, said)) = asked("sets.py", &[&of, &bert]) else { return };
     assert!(fine && said.contains("| mrpc | base |") && said.contains("| signs | base |"), "{said}");
@@ -101,6 +108,7 @@ benchmarks = [
     { name = "diagnoses", cop = { notes = "world:mimic/NOTEEVENTS.csv", admissions = "world:mimic/ADMISSIONS.csv", diagnoses = "world:mimic/DIAGNOSES_ICD.csv", procedures = "world:mimic/PROCEDURES_ICD.csv", outcome = "diagnoses", split.drawn = { valid = 0.2, test = 0.3 } } },
     { name = "helps", set = { format.jsonl = { text = "q", answer.choice = { of = ["of"], right.letter = "right" } }, train = ["helps.jsonl"], drawn = { dev = 0.2, test = 0.2 } } },
     { name = "asked", set = { format.squad.misfits = "refuse", train = ["asked.json"], drawn = { dev = 0.2, test = 0.2 } } },
+    { name = "texts", set = { format.masked_words = { format.text = "paragraph", unit = "sentence" }, train = ["world:text"], licence = "free" } },
     { name = "found", capr = { train.medquad = "world:medquad", test.share = 0.4, candidates.per_query = 6, held_out = { dev = 0.1, mask_search = 0 } } },
     { name = "refound", trained_on = "found", capr = { train.medquad = "world:medquad", test.share = 0.5, candidates.per_query = 6, held_out = { dev = 0.1, mask_search = 0 } } },
 ]
@@ -111,11 +119,11 @@ pooling = "learned_pooler"
 seeds = [1]
 epochs = 1
 max_tokens = 32
-max_examples = { train = 48, test = 40 }
+max_examples = { train = 48, dev = 40, test = 40 }
 "#;
 
 /// Rows of the table that `benches/sets.py` makes of these, and what they are measured by.
-const CELLS: [(&str, &str, &str); 9] = [
+const CELLS: [(&str, &str, &str); 10] = [
     ("questions", "base", "accuracy"),
     ("questions", "labels", "accuracy"),
     ("again", "base", "accuracy"),
@@ -125,6 +133,7 @@ const CELLS: [(&str, &str, &str); 9] = [
     ("diagnoses", "base", "auroc_macro"),
     ("helps", "base", "accuracy"),
     ("asked", "base", "answer_f1"),
+    ("texts", "base", "accuracy"),
 ];
 
 const DRUGS: [&str; 4] = ["aspirin", "ibuprofen", "warfarin", "metformin"];

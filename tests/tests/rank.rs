@@ -68,6 +68,19 @@ fn ranks_of_several_runs_stand_beside_each_other() {
 }
 
 #[test]
+fn the_preset_of_link_prediction_ranks_the_worlds_held_out_triples() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, out) = (folder.path().join("link.toml"), folder.path().join("out"));
+    base::whole::write_whole(&config, b"version = 5\nextends = [\"world\", \"link-prediction\"]\n").unwrap();
+    let run = Engraft::own(&["run", "rank"], &config, &out).set("world.scale=0.05");
+    run.set("retrain.max_steps=4").set("retrain.warmup_steps=1").set("rank.candidates.sampled=20").ok();
+    let scores = json(out.join("rank/rank.json"));
+    let ranks = scores["filtered"]["ranks"].as_u64().unwrap();
+    assert!(ranks > 20 && Some(ranks) == scores["triples"].as_u64().map(|triples| 2 * triples), "{scores}");
+    assert!(scores["triple_classification"]["auroc"].is_number(), "{scores}");
+}
+
+#[test]
 fn ranks_have_the_same_bytes_for_any_number_of_threads() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     for (folder, jobs) in folders.iter().zip(["1", "3"]) {

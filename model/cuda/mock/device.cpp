@@ -13,6 +13,8 @@ constexpr int kDevices = 16;
 int contexts[kDevices];
 thread_local int* current = contexts;
 int pool;
+constexpr int kReleaseThreshold = 4;
+uint64_t threshold = 0;  // as the driver has it until it is told otherwise
 
 /// What an H100 says of itself, as far as somebody asks.
 int attribute(int which) {
@@ -145,8 +147,14 @@ Result cuDeviceGetAttribute(int* value, int which, int) { return *value = attrib
 Result cuDeviceGetDefaultMemPool(void** of, int) { return *of = &pool, kSuccess; }
 Result cuDeviceGetMemPool(void** of, int) { return *of = &pool, kSuccess; }
 Result cuDeviceSetMemPool(int, void*) { return kSuccess; }
-Result cuMemPoolSetAttribute(void*, int, void*) { return kSuccess; }
-Result cuMemPoolGetAttribute(void*, int, void* value) { return std::memset(value, 0, 8), kSuccess; }
+Result cuMemPoolSetAttribute(void*, int which, const void* value) {
+  if (which == kReleaseThreshold) std::memcpy(&threshold, value, sizeof threshold);
+  return kSuccess;
+}
+Result cuMemPoolGetAttribute(void*, int which, void* value) {
+  const uint64_t of = which == kReleaseThreshold ? threshold : 0;
+  return std::memcpy(value, &of, sizeof of), kSuccess;
+}
 Result cuMemPoolTrimTo(void*, size_t) { return kSuccess; }
 
 Result cuDevicePrimaryCtxRetain(void** of, int device) { return *of = &contexts[device], kSuccess; }

@@ -100,6 +100,8 @@ extern "C" {
 
 int cuCtxGetDevice(int*);
 
+Result ncclGetVersion(int* version) { return *version = 22803, kSuccess; }
+
 Result ncclGetUniqueId(Name* name) {
   const std::lock_guard guard(lock);
   // All 128 bytes belong to the name, as they do in the library.

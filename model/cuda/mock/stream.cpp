@@ -28,7 +28,11 @@ Result cuStreamQuery(void*) { return kSuccess; }
 Result cuStreamAttachMemAsync(void*, uint64_t, size_t, unsigned) { return kSuccess; }
 Result cuStreamWaitEvent(void* stream, void*, unsigned) { return mock_enqueue(stream, MOCK_OTHER, "wait", 0, nothing, "", 0); }
 
-Result cuEventCreate(void** event, unsigned) { return *event = new Event, kSuccess; }
+Result cuEventCreate(void** event, unsigned) {
+  const std::lock_guard guard(state().lock);
+  state().counts.events_made++;
+  return *event = new Event, kSuccess;
+}
 Result cuEventDestroy_v2(void* event) { return delete static_cast<Event*>(event), kSuccess; }
 Result cuEventRecord(void* event, void* stream) {
   {

@@ -40,7 +40,7 @@ pub(super) fn memory(bytes: usize, source: DriverError) -> Error {
 /// A step for which there is no memory: nothing was launched.
 pub(super) fn no_room(tokens: usize, error: &Error) -> Error {
     Error::Misfit(format!(
-        "a step of {tokens} tokens: {error}; make it smaller by `batch` (or the tokens of `stream.batching`) and several of them to a step by `accumulate`, or take `compute.recompute = \"layers\"` or `compute.dtype = \"bf16\"`"
+        "a step of {tokens} tokens: {error}; make it smaller by `batch` (on shards `stream.batching.items` or `stream.batching.tokens`) and several of them to a step by `accumulate`, or take `compute.recompute = \"layers\"` or `compute.dtype = \"bf16\"`"
     ))
 }
 

@@ -48,6 +48,7 @@ struct Functions {
     destroy: unsafe extern "C" fn(Communicator) -> c_int,
     abort: unsafe extern "C" fn(Communicator) -> c_int,
     text: unsafe extern "C" fn(c_int) -> *const c_char,
+    version: unsafe extern "C" fn(*mut c_int) -> c_int,
     _library: Library,
 }
 
@@ -91,6 +92,7 @@ impl Functions {
                 destroy: function!("ncclCommDestroy"),
                 abort: function!("ncclCommAbort"),
                 text: function!("ncclGetErrorString"),
+                version: function!("ncclGetVersion"),
                 _library: library,
             })
         }
@@ -110,6 +112,17 @@ impl Functions {
         };
         Err(Error::Misfit(format!("NCCL, {what}: {text}; NCCL_DEBUG=INFO makes it say more")))
     }
+}
+
+/// The version of NCCL that ranks on this machine would add by, as the library writes it: 22803 is 2.28.3.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn version() -> Result<String, Error> {
+    let (functions, mut version) = (Functions::load()?, 0);
+    // SAFETY: the library writes one number.
+    functions.done("its version", unsafe { (functions.version)(&raw mut version) })?;
+    Ok(version.to_string())
 }
 
 impl Group {

@@ -131,6 +131,25 @@ fn processes_of_one_machine_have_a_gpu_each() {
 }
 
 #[test]
+fn freed_memory_stays_and_allocations_have_no_event() {
+    use candle_core::cuda_backend::cudarc::driver::{result, sys};
+    let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+    let device = device();
+    let stream = super::device(&device).unwrap().cuda_stream();
+    let (which, mut kept) = (sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 0_u64);
+    // SAFETY: the pool is the device's own, and the driver writes one number.
+    unsafe {
+        let pool = result::device::get_default_mem_pool(stream.context().cu_device()).unwrap();
+        result::mem_pool::get_attribute(pool, which, (&raw mut kept).cast()).unwrap();
+    }
+    assert_eq!(kept, u64::MAX);
+    counted::counted();
+    Tensor::zeros(1000, candle_core::DType::F32, &device).unwrap();
+    let counts = counted::counted();
+    assert_eq!((&counts["allocations"], &counts["events_made"]), (&1.into(), &0.into()), "{counts}");
+}
+
+#[test]
 fn a_gpu_is_told_of_with_its_driver_and_libraries() {
     let chosen = Wanted::Cuda(0).choose().unwrap();
     assert_eq!(chosen.describe(), "cuda:0: as `compute.device` says");
@@ -140,7 +159,9 @@ fn a_gpu_is_told_of_with_its_driver_and_libraries() {
     let (major, minor) = facts["capability"].split_once('.').unwrap();
     assert!(major.parse::<u32>().unwrap() >= 8 && minor.parse::<u32>().is_ok(), "{facts:?}");
     assert!(facts["memory_mib"].parse::<u64>().unwrap() > 0, "{facts:?}");
-    assert!(Wanted::Cpu.choose().unwrap().facts().unwrap().is_none());
+    let of_rank = chosen.facts_of_rank().unwrap().unwrap();
+    assert_eq!((facts.get("nccl"), of_rank["nccl"].as_str()), (None, "22803"));
+    assert!(Wanted::Cpu.choose().unwrap().facts_of_rank().unwrap().is_none());
 }
 
 /// The bits of all parameters.
@@ -312,7 +333,15 @@ fn a_step_without_room_is_refused_before_anything_moves() {
     let large = repeated(&one, 1001);
     let before = bits(&trainer);
     let text = trainer.step(0, &[large]).unwrap_err().to_string();
-    assert!(text.contains("tokens: the GPU does not give") && text.contains("`batch`"), "{text}");
+    let settings = [
+        "`batch`",
+        "`stream.batching.items`",
+        "`stream.batching.tokens`",
+        "`accumulate`",
+        "`compute.recompute",
+    ];
+    assert!(text.contains("tokens: the GPU does not give"), "{text}");
+    assert!(settings.iter().all(|setting| text.contains(setting)), "{text}");
     assert!(bits(&trainer) == before && trainer.steps() == 0);
     assert_eq!(trainer.step(0, &[one]).unwrap().step, 1);
 }

@@ -96,7 +96,8 @@ impl Compute {
             }
         };
         context.record("device", chosen.describe());
-        if let Some(facts) = chosen.facts()? {
+        let together = context.local_rank().is_some();
+        if let Some(facts) = if together { chosen.facts_of_rank()? } else { chosen.facts()? } {
             context.record("gpu", serde_json::json!(facts));
         }
         if self.dtype == ActivationDtype::Bf16 && chosen.device.is_cpu() {

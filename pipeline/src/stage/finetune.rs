@@ -178,7 +178,7 @@ impl Stage for Finetune {
     }
 
     fn version(&self) -> u32 {
-        5
+        6
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Presets, and the test that runs each: its file below `tests/tests`, and its name.
-const RUN: [(&str, &str, &str); 17] = [
+const RUN: [(&str, &str, &str); 18] = [
     ("glue", GLUE, "glue_by_its_preset_has_scores_of_all_tasks_and_a_file_of_each_test_for_the_leaderboard"),
     ("kam-bert-lama", EXPERIMENTS, "kam_bert_is_asked_for_facts_after_masked_words_plainly_and_by_maps"),
     ("kam-bert-qa", EXPERIMENTS, "kam_bert_answers_questions_of_three_sets_by_plain_attention_and_by_maps"),
@@ -19,6 +19,7 @@ const RUN: [(&str, &str, &str); 17] = [
     ("kimera-outcomes", EXPERIMENTS, "kimera_predicts_outcomes_under_masks_of_their_own"),
     ("kimera-retrieval", PAPERS, "kimera_goes_from_umls_to_its_table_by_either_preset"),
     ("label-embedding-tables", GLUE, "every_set_of_the_label_embedding_papers_table_has_both_of_its_rows"),
+    ("link-prediction", "rank.rs", "the_preset_of_link_prediction_ranks_the_worlds_held_out_triples"),
     ("mt-bert-blue", "presets/blue.rs", "mt_bert_takes_its_eight_sets_as_blue_gives_them_out"),
     ("mt-bert-sets", PAPERS, "mt_bert_refines_and_fine_tunes_its_eight_sets_with_adamax"),
     ("mt-clinical-sets", "sets/licensed.rs", "the_eight_sets_of_mt_clinical_bert_go_through_its_preset"),

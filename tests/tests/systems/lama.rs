@@ -5,6 +5,7 @@ use engraft_tests::{Engraft, json, json_lines};
 use serde_json::Value;
 
 use super::{compared, small};
+use crate::peers;
 
 /// A line of LAMA's part from SQuAD.
 fn fact(id: &str, sentence: &str, object: &str) -> String {
@@ -93,6 +94,7 @@ fn masked_words_are_learned_by_maps_and_facts_asked_of_what_learned_them() {
     // The second sentence has letters behind a mask, which are a word of their own there and none with it.
     assert!(ledger.contains("\"rows_without_maps\":1"));
     masks_are_filled(&out);
+    are_asked_by_transformers(&out, &folder.path().join("lama"));
     goes_along(&out, folder.path());
     let other = run(&["plan"], &[&lama.replace("kam-texts", "kam-notes")]).output().text();
     assert!(
@@ -105,6 +107,15 @@ fn masked_words_are_learned_by_maps_and_facts_asked_of_what_learned_them() {
         &[&lama.replace("finetuned = [\"finetune-base-texts-1\", \"finetune-kam-texts-1\"]", "of = []")],
     );
     assert!(neither.output().text().contains("lama.of and lama.finetuned are empty"));
+}
+
+/// Both facts have the same places there.
+fn are_asked_by_transformers(out: &Path, data: &Path) {
+    let stage = "lama-finetune-base-texts-1";
+    let model = out.join("finetune-base-texts-1/model");
+    let [of, model, data] = [out, &model, data].map(|path| path.display().to_string());
+    let Some((fine, said)) = peers::asked("facts.py", &[&of, stage, &model, &data]) else { return };
+    assert!(fine && said.contains("| Squad | 2 | 2 |"), "{said}");
 }
 
 /// What predicts masked words is exported with it.

@@ -15,7 +15,7 @@ unsafe extern "C" {
 }
 
 /// What the mock counted since it was last asked.
-fn counted() -> serde_json::Value {
+pub(super) fn counted() -> serde_json::Value {
     let mut text = vec![0_u8; 1 << 16];
     // SAFETY: so many bytes are there; the mock is the driver that this test is linked with.
     let length = unsafe { mock_json(text.as_mut_ptr().cast(), text.len()) };

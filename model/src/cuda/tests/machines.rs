@@ -11,7 +11,7 @@ use crate::encoder::pool::Pooling;
 use crate::head::mask::Mask;
 use crate::optim::adamw::Missing;
 use crate::optim::bert::Kind;
-use crate::output::{Batch, Decoder, OutputDropout};
+use crate::output::{Batch, Decoder, Ends, Output, OutputDropout, Targets};
 use crate::train::heads::{Mode, Shared};
 use crate::train::tests::{self, finetune};
 use crate::train::{StepRecord, Trainer};
@@ -26,6 +26,22 @@ fn twenty_steps_of_tasks_on_graphs_are_the_cpus() {
 fn twenty_steps_of_every_output_are_the_cpus() {
     let _beside = beside();
     agrees_for(20, "outputs", &finetune::setup(), finetune::batches);
+}
+
+/// The second token of each row and the one behind it are the answer.
+fn answers(seed: u64) -> Vec<Batch> {
+    let rows = finetune::rows(seed);
+    let ends = rows.lengths.iter().map(|&tokens| Ends { tokens, first: 1, last: 2 }).collect();
+    vec![Batch { task: 0, rows, targets: Targets::Spans(ends) }]
+}
+
+#[test]
+fn twenty_steps_of_answers_in_passages_are_the_cpus() {
+    let _beside = beside();
+    let mut setup = finetune::setup();
+    setup.outline.tasks.truncate(1);
+    setup.outline.tasks[0].output = Output::Span;
+    agrees_for(20, "answers", &setup, answers);
 }
 
 /// One task after the other.
@@ -107,7 +123,7 @@ fn poolers_words_and_shared_masks_are_the_cpus() {
         let setup = tests::setup_of(&tests::beside_kimera(Task::MaskedLm, 0.5), decoder);
         let with_words =
             |seed| tests::batches(seed).into_iter().chain([tests::masked_texts(4, seed)]).collect();
-        agrees(&format!("words, {decoder:?}"), &setup, with_words);
+        agrees_for(20, &format!("words, {decoder:?}"), &setup, with_words);
     }
 }
 
@@ -116,7 +132,7 @@ fn labels_are_the_cpus() {
     let _beside = beside();
     let first = |seed| finetune::batches(seed).into_iter().take(1).collect();
     for mode in [label::Mode::Paper, label::Mode::Repo] {
-        agrees(&format!("labels, {mode:?}"), &finetune::labels::labelled(mode), first);
+        agrees_for(20, &format!("labels, {mode:?}"), &finetune::labels::labelled(mode), first);
     }
     let mut frozen = finetune::labels::labelled(label::Mode::Paper);
     frozen.outline.pooling = Pooling::Cls;
@@ -137,7 +153,7 @@ fn maps_of_knowledge_are_the_cpus() {
         let of = setup.outline.knowledge.as_mut().unwrap();
         (of.skip, of.auxiliary, of.merge) = (skip, auxiliary, merge);
         let known = |seed| vec![finetune::knowledge::known(seed)];
-        agrees(&format!("{skip:?} {auxiliary:?} {merge:?}"), &setup, known);
+        agrees_for(20, &format!("{skip:?} {auxiliary:?} {merge:?}"), &setup, known);
         let [a, b] = [Device::Cpu, device()].map(|device| {
             let (trainer, _) = trained(&setup, &device, 3, known);
             let loss = trainer.evaluate(&known(9)).unwrap()["one"].loss;

@@ -85,14 +85,20 @@ fn masked_words(
         let asked: Vec<Vec<usize>> = targets.iter().map(of_row).collect();
         let logits = predictor.at(task, &rows, &asked)?;
         for (logits, right) in logits.iter().zip(targets.iter().flatten().flatten()) {
-            let right = *right as usize;
-            let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let all = top + logits.iter().map(|logit| (logit - top).exp()).sum::<f32>().ln();
-            let hit = measure::best(logits) == right;
-            said.push(vec![f32::from(u8::from(hit)), all - logits[right]]);
+            said.push(hit_and_loss(logits, *right as usize).to_vec());
         }
     }
     Ok(said)
+}
+
+/// Whether the most likely entry of a vocabulary is the right one (1 or 0), and the right one's loss.
+#[expect(clippy::cast_possible_truncation, reason = "answers are stored in this precision")]
+fn hit_and_loss(logits: &[f32], right: usize) -> [f32; 2] {
+    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    // f32 would lose the most of tens of thousands of small terms.
+    let sum: f64 = logits.iter().map(|logit| f64::from(logit - top).exp()).sum();
+    let loss = f64::from(top - logits[right]) + sum.ln();
+    [f32::from(u8::from(measure::best(logits) == right)), loss as f32]
 }
 
 /// Outputs of rows that have passed through a predictor.
@@ -220,4 +226,20 @@ pub(crate) fn write(
         json.push(b'\n');
     }
     Ok(write_whole(path, &json)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loss_of_a_likely_word_counts_all_unlikely_ones() {
+        let mut logits = vec![4.0; 30_522];
+        logits[7] = 20.0;
+        let others = (30_521.0 * (-16.0_f64).exp()).ln_1p();
+        let [hit, loss] = hit_and_loss(&logits, 7);
+        assert!(hit == 1.0 && (f64::from(loss) - others).abs() < 1e-8, "{loss} {others}");
+        let [hit, loss] = hit_and_loss(&logits, 8);
+        assert!(hit == 0.0 && (f64::from(loss) - 16.0 - others).abs() < 1e-6, "{loss}");
+    }
 }

@@ -8,11 +8,12 @@ use base::rng::RngKey;
 use downstream::turns::{Mixed, Shown};
 use model::Device;
 use model::attention::Chosen;
+use model::checkpoint::{Checkpoint, masked_lm};
 use model::encoder::config::Config;
 use model::optim::adamw::Missing;
 use model::optim::chosen::ReferenceCode;
 use model::optim::schedule::Schedule;
-use model::output::{self, Batch, Outline};
+use model::output::{self, Batch, Decoder, Outline, Output};
 use model::train::heads::Heads;
 use model::train::patience::{Measured, Patience};
 use model::train::{self, Setup, Trainer};
@@ -151,13 +152,13 @@ impl Run<'_> {
 
     fn setup(&self, base: &Path, planned: u64, of_epoch: u64, sharded: &[Sharded]) -> anyhow::Result<Setup> {
         let loaded = model::checkpoint::load(base, &Device::Cpu)?;
-        self.context.record("drawn_anew", loaded.fresh);
+        let tasks = self.outputs(sharded);
+        self.tell_of(&loaded, &tasks);
         let fixed = &self.tried.fixed;
         let encoder = with_dropout(loaded.config, fixed.hidden_dropout, fixed.attention_dropout);
         self.padded(&encoder)?;
         let settings = self.settings;
         self.rooms(encoder.max_position_embeddings, sharded)?;
-        let tasks = self.outputs(sharded);
         let alone = tasks.len() == 1;
         // Whole steps; a schedule that rises to the last of them would never come down.
         #[expect(
@@ -210,6 +211,15 @@ impl Run<'_> {
                 dtype: self.compute.dtype,
             },
         })
+    }
+
+    /// Leaves among the facts what the checkpoint lacked, and what it had of an output for masked words, where one is trained.
+    fn tell_of(&self, loaded: &Checkpoint, tasks: &[output::Task]) {
+        self.context.record("drawn_anew", loaded.fresh.clone());
+        let of_words = Output::Vocabulary { decoder: Decoder::MaskedLm };
+        if tasks.iter().any(|task| task.output == of_words) {
+            self.context.record("loaded_outputs", masked_lm::published(&loaded.left_out));
+        }
     }
 
     /// Refuses rows that may have more tokens than an encoder has positions.
