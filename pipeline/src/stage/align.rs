@@ -31,7 +31,7 @@ use super::finetune::quirks::PairOrder;
 use super::location::Places;
 use super::metrics;
 use super::retrain::heads;
-use super::training::steps::{Batches, Sharing, Training, ended};
+use super::training::steps::{Batches, Planned, Sharing, Training, ended};
 use super::training::{METRICS, SHAPES_NOTHING};
 use super::{frozen, vocabulary};
 use crate::bundle::card::{self, Card, Kind, Said};
@@ -200,14 +200,12 @@ impl Aligning {
     ) -> anyhow::Result<()> {
         let config = &self.config;
         let micro_batches = config.epochs.saturating_mul(batches as u64);
-        let all = micro_batches.div_ceil(config.accumulate);
-        let planned = config.max_steps.unwrap_or(all).min(all);
+        let planned = Planned::new(micro_batches, config.accumulate, config.max_steps);
         let device = self.from.compute.device(context)?;
         let training = Training {
             context,
-            setup: self.setup(context, self.outline(tasks), planned)?,
+            setup: self.setup(context, self.outline(tasks), planned.steps)?,
             device: &device,
-            micro_batches,
             planned,
             checkpoint_every: config.checkpoint_every,
             evaluation: None,

@@ -41,7 +41,6 @@ use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::ranks::{Joined, Others};
 use crate::engine::stage::{Artifacts, Input, Resume, Stage};
-use checks::Planned;
 pub(crate) use config::Config;
 use steps::{HeldOut, Streamed};
 
@@ -245,8 +244,8 @@ impl Retrain {
         let how = self.config.stream.config(self.config.seed);
         let share = role.share(context);
         let stream = stream::Stream::new(&shards, &how, Worker { share, ..Worker::ONLY })?;
-        let Planned { micro_batches, steps: planned } = self.planned(&stream)?;
-        let setup = self.setup(context, index, planned)?;
+        let planned = self.planned(&stream)?;
+        let setup = self.setup(context, index, planned.steps)?;
         let outline = setup.outline.clone();
         let held_out = self.config.patience.as_ref().filter(|_| share.rank == 0);
         let held_out = held_out.map(|patience| HeldOut::new(&shards, &how, &outline, patience)).transpose();
@@ -264,7 +263,6 @@ impl Retrain {
             context,
             setup,
             device: &device,
-            micro_batches,
             planned,
             checkpoint_every: self.config.checkpoint_every,
             evaluation: held_out.as_ref().map(|held_out| held_out as &dyn Evaluation),

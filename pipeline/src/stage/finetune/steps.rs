@@ -30,7 +30,7 @@ use super::sharded::{self, Sharded};
 use crate::engine::context::Context;
 use crate::stage::compute::Compute;
 use crate::stage::encoder::{fits, with_dropout};
-use crate::stage::training::steps::{Batches, Evaluated, Evaluation, Sharing, Training};
+use crate::stage::training::steps::{Batches, Evaluated, Evaluation, Planned, Sharing, Training};
 
 /// The file with one line per look at the part `dev`, or whichever models are chosen by, within the artifact.
 pub(super) const LOOKS: &str = "dev.jsonl";
@@ -87,18 +87,16 @@ impl Run<'_> {
     pub(super) fn to_the_end(&self, base: &Path, mut sharded: Vec<Sharded>) -> anyhow::Result<()> {
         let mut order = self.order(&sharded)?;
         let micro_batches = self.settings.epochs.saturating_mul(order.steps_per_epoch());
-        let accumulate = self.tried.fixed.accumulate;
-        let most = self.tried.fixed.max_steps.unwrap_or(u64::MAX);
-        let planned = micro_batches.div_ceil(accumulate).min(most);
-        self.all_have_turns(order.clone(), planned.saturating_mul(accumulate).min(micro_batches), &sharded)?;
-        let of_epoch = order.steps_per_epoch().div_ceil(accumulate);
-        let setup = self.setup(base, planned, of_epoch, &sharded)?;
+        let fixed = &self.tried.fixed;
+        let planned = Planned::new(micro_batches, fixed.accumulate, fixed.max_steps);
+        self.all_have_turns(order.clone(), planned.shown(), &sharded)?;
+        let of_epoch = order.steps_per_epoch().div_ceil(fixed.accumulate);
+        let setup = self.setup(base, planned.steps, of_epoch, &sharded)?;
         let outline = setup.outline.clone();
         let training = Training {
             context: self.context,
             setup,
             device: self.device,
-            micro_batches,
             planned,
             checkpoint_every: self.tried.fixed.checkpoint_every,
             evaluation: Some(self),

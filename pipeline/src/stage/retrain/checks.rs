@@ -12,14 +12,8 @@ use tasks::stream::steps as stream;
 
 use super::Retrain;
 use crate::stage::report::json;
+use crate::stage::training::steps::Planned;
 use crate::stage::{encoder, split};
-
-/// What a training goes through.
-pub(super) struct Planned {
-    pub(super) micro_batches: u64,
-    /// Of `accumulate` micro-batches each.
-    pub(super) steps: u64,
-}
 
 /// How many triples the split in `folder` has to learn from.
 ///
@@ -67,15 +61,15 @@ impl Retrain {
 
     /// How many batches there are, and how many steps are planned on them.
     pub(super) fn planned(&self, stream: &stream::Stream) -> anyhow::Result<Planned> {
-        let (accumulate, most) = (self.config.accumulate, self.config.max_steps.unwrap_or(u64::MAX));
+        let (accumulate, most) = (self.config.accumulate, self.config.max_steps);
         let micro_batches = match stream.steps_per_epoch() {
             Some(of_epoch) => self.config.epochs.saturating_mul(of_epoch),
             // Under a budget of tokens, where `max_steps` is never left out.
-            None => most.saturating_mul(accumulate),
+            None => most.unwrap_or(u64::MAX).saturating_mul(accumulate),
         };
-        let steps = micro_batches.div_ceil(accumulate).min(most);
-        self.check_turns(stream, micro_batches.min(steps.saturating_mul(accumulate)))?;
-        Ok(Planned { micro_batches, steps })
+        let planned = Planned::new(micro_batches, accumulate, most);
+        self.check_turns(stream, planned.shown())?;
+        Ok(planned)
     }
 
     /// Whether the shards have what the settings ask for.

@@ -92,15 +92,41 @@ pub(in crate::stage) trait Evaluation {
     fn evaluate(&self, trainer: &Trainer) -> anyhow::Result<Evaluated>;
 }
 
+/// How long a training is.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::stage) struct Planned {
+    /// Micro-batches of all epochs.
+    micro_batches: u64,
+    /// Micro-batches of a step; the last one may have fewer.
+    accumulate: u64,
+    /// Steps of all epochs, or fewer.
+    pub(in crate::stage) steps: u64,
+}
+
+impl Planned {
+    /// All epochs, or `max_steps`, where these are fewer.
+    pub(in crate::stage) fn new(micro_batches: u64, accumulate: u64, max_steps: Option<u64>) -> Self {
+        let all = micro_batches.div_ceil(accumulate);
+        Self { micro_batches, accumulate, steps: max_steps.map_or(all, |most| most.min(all)) }
+    }
+
+    /// Micro-batches of so many steps.
+    fn shown_by(self, steps: u64) -> u64 {
+        steps.saturating_mul(self.accumulate).min(self.micro_batches)
+    }
+
+    /// Micro-batches of all its steps.
+    pub(in crate::stage) fn shown(self) -> u64 {
+        self.shown_by(self.steps)
+    }
+}
+
 /// A training.
 pub(in crate::stage) struct Training<'a> {
     pub(in crate::stage) context: &'a Context,
     pub(in crate::stage) setup: Setup,
     pub(in crate::stage) device: &'a Device,
-    /// Micro-batches of all epochs: as many as the setup accumulates make a step, the last one may have fewer.
-    pub(in crate::stage) micro_batches: u64,
-    /// Steps of all epochs, or fewer.
-    pub(in crate::stage) planned: u64,
+    pub(in crate::stage) planned: Planned,
     /// Steps between states.
     pub(in crate::stage) checkpoint_every: u64,
     pub(in crate::stage) evaluation: Option<&'a dyn Evaluation>,
@@ -212,12 +238,12 @@ impl Training<'_> {
             Begins::FromState => {
                 let state = self.context.out().join(STATE);
                 let (trainer, along) = Trainer::resume(self.setup.clone(), &state, self.device)?;
-                let shown = self.shown(trainer.steps());
+                let shown = self.planned.shown_by(trainer.steps());
                 (trainer, batches(Some(stream_of(&state, &along)?), shown)?)
             }
         };
         let mut trainer = trainer.among(peer)?;
-        while trainer.steps() < self.planned {
+        while trainer.steps() < self.planned.steps {
             self.context.check()?;
             if trainer.next(Next::Step)? == Next::Stop {
                 break;
@@ -242,7 +268,7 @@ impl Training<'_> {
         let out = self.context.out();
         let (trainer, along) = Trainer::resume(self.setup.clone(), &out.join(STATE), self.device)?;
         let (records, state) = Records::resume(out, &self.lines(), &along)?;
-        let batches = batches(Some(state), self.shown(trainer.steps()))
+        let batches = batches(Some(state), self.planned.shown_by(trainer.steps()))
             .with_context(|| out.join(STATE).display().to_string())?;
         Ok((trainer, records, batches))
     }
@@ -255,22 +281,22 @@ impl Training<'_> {
     ) -> anyhow::Result<()> {
         let (out, progress) = (self.context.out(), self.context.progress());
         let state = out.join(STATE);
-        progress.training(total(self.planned, self.setup.train.patience.as_ref()), trainer.steps());
+        progress.training(total(self.planned.steps, self.setup.train.patience.as_ref()), trainer.steps());
         let (mut stop, mut writer) = (Stop::AllEpochs, Writer::default());
-        while trainer.steps() < self.planned {
+        while trainer.steps() < self.planned.steps {
             self.context.check()?;
             trainer.next(Next::Step)?;
             let (epoch, micro) = progress.waiting(|| self.micro_batches_of(trainer.steps(), &mut batches))?;
             let landed = trainer.advance(epoch, &micro)?;
             self.told(records, &landed)?;
             let stored = trainer.steps().is_multiple_of(self.checkpoint_every);
-            if stored || trainer.evaluation_is_due() || trainer.steps() == self.planned {
+            if stored || trainer.evaluation_is_due() || trainer.steps() == self.planned.steps {
                 // What goes by the weights waits for the device; nothing else does.
                 self.told(records, &trainer.settle()?)?;
             }
             if self.evaluate(&mut trainer, records)? == Some(Verdict::Stop) {
                 stop = Stop::Patience;
-                if trainer.steps() < self.planned {
+                if trainer.steps() < self.planned.steps {
                     // Who has made all steps does not ask for another.
                     trainer.next(Next::Stop)?;
                 }
@@ -296,11 +322,6 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// Micro-batches of so many steps.
-    fn shown(&self, steps: u64) -> u64 {
-        steps.saturating_mul(self.setup.train.accumulate).min(self.micro_batches)
-    }
-
     /// The epoch and the micro-batches of the step after so many.
     fn micro_batches_of(
         &self,
@@ -309,7 +330,7 @@ impl Training<'_> {
     ) -> anyhow::Result<(u64, Vec<Vec<Batch>>)> {
         let (epoch, first) = batches.advance()?;
         let mut micro = vec![first];
-        for _ in self.shown(steps) + 1..self.shown(steps + 1) {
+        for _ in self.planned.shown_by(steps) + 1..self.planned.shown_by(steps + 1) {
             micro.push(batches.advance()?.1);
         }
         Ok((epoch, micro))
@@ -317,7 +338,7 @@ impl Training<'_> {
 
     /// Evaluates the model where that is due.
     fn evaluate(&self, trainer: &mut Trainer, records: &mut Records) -> anyhow::Result<Option<Verdict>> {
-        let due = trainer.evaluation_is_due() || trainer.steps() == self.planned;
+        let due = trainer.evaluation_is_due() || trainer.steps() == self.planned.steps;
         let Some(evaluation) = self.evaluation.filter(|_| due) else { return Ok(None) };
         let Evaluated { measured, tasks } = evaluation.evaluate(trainer)?;
         let verdict = trainer.evaluated(measured, &self.context.out().join(STATE))?;
@@ -342,7 +363,7 @@ impl Training<'_> {
             Some(_) => trainer.save_best(&out.join(STATE), &out.join(MODEL))?,
         }
         write_whole(&out.join(FROZEN), &serde_json::to_vec_pretty(&trainer.frozen_reasons())?)?;
-        let ended = Ended { steps: trainer.steps(), planned: self.planned, stop, best: trainer.best() };
+        let ended = Ended { steps: trainer.steps(), planned: self.planned.steps, stop, best: trainer.best() };
         Ok(write_whole(&out.join(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
     }
 }
