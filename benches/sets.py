@@ -255,11 +255,11 @@ def trained(folder, args, ours, out, fields, others=()):
             words = cloze.Words(tokenizer, args.tokens, folder.name.removeprefix("benchmark-"), seed)
             words.refuse_other_tokens(stage, tested(rows, stage))
             return words
-        if not told and index["kind"] in measures.OF_ROWS:
-            refuse_other_measures(stage, index, tested(rows, stage))
         if told:
             # Settings of spans that are as they are by default stand in no ledger.
             return Questions(tokenizer, index, args.tokens, told, rows, fields.get("finetune.spans.negatives", 2), chance)
+        if index["kind"] in measures.OF_ROWS:
+            refuse_other_measures(stage, index, tested(rows, stage))
         return Rows(tokenizer, index, args.tokens, maps_of(folder, out))
 
     own = task(folder, out, index, [row for some in of.values() for row in some])
