@@ -3,7 +3,6 @@
 Which words, and what stands in their place, is engraft's own draw again (`tasks/downstream/src/masking.rs`), so that both sides are asked for the very same tokens; that is asserted by what engraft wrote of `test`.
 """
 
-import json
 import math
 
 import torch
@@ -116,9 +115,8 @@ class Words:
         return hits / tokens
 
     @torch.no_grad()
-    def refuse_other_tokens(self, out, rows, tolerance=1e-3):
-        """Asserts that the model of engraft's stage has here, by transformers, the loss that engraft wrote of each token of some rows of `test`: that it was asked for the very same ones."""
-        said = {line["id"]: line["outputs"] for line in map(json.loads, (out / "test.jsonl").read_text().splitlines())}
+    def refuse_others(self, out, rows, said, tolerance=1e-3):
+        """Asserts that the model of engraft's stage has here, by transformers, the loss that engraft said of each token of some rows of `test`: that it was asked for the very same ones."""
         rows, model = rows[:CHECKED], Model(out / "model", 0.0).eval()
         batch, asked, right = self.batch(rows, 0)
         here = torch.nn.functional.cross_entropy(model(batch, asked), right, reduction="none")

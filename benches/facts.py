@@ -15,13 +15,10 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 import ledger
+from ledger import lines
 
 FOLDERS = {"trex": "TREx", "google_re": "Google_RE", "squad": "Squad", "conceptnet": "ConceptNet"}
 TEMPLATES = {"place_of_birth": "[X] was born in [Y] .", "date_of_birth": "[X] (born [Y]).", "place_of_death": "[X] died in [Y] ."}
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
 def sentence_of(row):
@@ -90,6 +87,7 @@ def main():
     given = parser.parse_args()
     fields = ledger.made(given.out, given.stage)["described"]["fields"]
     assert fields.get("lama.wording", "templates") == "templates", f"{given.stage}: lama.wording = {fields['lama.wording']!r} is not done here"
+    assert "lama.words" not in fields, f"{given.stage}: lama.words is not done here"
     outputs = given.model / "outputs.json"
     assert not outputs.exists() or not json.loads(outputs.read_text())["outputs"].get("knowledge"), f"{given.model} attends by maps, which is not done here"
     model, tokenizer = AutoModelForMaskedLM.from_pretrained(given.model).eval(), AutoTokenizer.from_pretrained(given.model)

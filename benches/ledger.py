@@ -1,12 +1,16 @@
-"""What engraft's ledger says of how a stage was made."""
+"""What engraft's ledger says of how a stage was made, and files of JSON lines."""
 
 import json
 
 
+def lines(path):
+    """The values of a file of JSON lines. Texts may have other ends of lines in them than `\n`."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
 def made(out, stage):
     """The line of a stage as it was made last."""
-    lines = [json.loads(line) for line in (out / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
-    of = [line for line in lines if line.get("stage") == stage]
+    of = [line for line in lines(out / "ledger.jsonl") if line.get("stage") == stage]
     assert of, f"{out}/ledger.jsonl: nothing of {stage}; run `engraft run {stage}` first"
     return of[-1]
 

@@ -24,15 +24,12 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoToke
 
 import ledger
 from drawn import looked_at
+from ledger import lines
 
 WORDINGS = {
     "aspect": lambda query: f"{query['entity']} ; {query['aspect']}",
     "plain": lambda query: f"{query['entity']} {query['aspect']}",
 }
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().split("\n") if line]
 
 
 class Encoder:

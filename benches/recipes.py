@@ -89,8 +89,7 @@ def joint(args, seed, ours, out):
         name = task["name"]
         tokens[name] = task.get("max_tokens") or said["max_tokens"]
         folder = args.out / f"benchmark-{name}"
-        rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
-        of[name] = sets.parts(rows, fields, folder)
+        of[name] = sets.parts(ledger.lines(folder / "examples.jsonl"), fields, folder)
     pooling = read(out / "model" / "outputs.json")["outputs"]["pooling"]
     torch.manual_seed(seed)
     chance = random.Random(seed)

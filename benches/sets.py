@@ -134,18 +134,9 @@ def answers(model, tokenizer, index, rows, most, maps):
 
 
 def tested(rows, out):
-    """The examples of `test` whose answers lie in `out`."""
-    ids = {json.loads(line)["id"] for line in (out / "test.jsonl").read_text().split("\n") if line}
-    return [row for row in rows if row["part"] == "test" and row["id"] in ids]
-
-
-def refuse_other_measures(stage, index, rows):
-    """Asserts that engraft's answers are worth here what engraft says that they are."""
-    lines = (stage / "test.jsonl").read_text().split("\n")
-    outputs = {line["id"]: line["outputs"] for line in map(json.loads, filter(None, lines))}
-    said = [measures.OF_ROWS[index["kind"]](outputs[row["id"]]) for row in rows]
-    here, there = measures.measured(index, rows, said), json.loads((stage / "scores.json").read_text())["test"]["value"]
-    assert abs(here - there) < 1e-9, f"{stage.name}: its answers have {index['measure']} {here} here, and {there} there"
+    """The examples of `test` whose answers lie in `out`, and these, by id."""
+    said = {line["id"]: line["outputs"] for line in ledger.lines(out / "test.jsonl")}
+    return [row for row in rows if row["part"] == "test" and row["id"] in said], said
 
 
 def parts(rows, fields, folder):
@@ -156,8 +147,7 @@ def parts(rows, fields, folder):
 def read(folder, fields, classes=None):
     """What is asked of a benchmark, and its examples; by the numbers of `classes`, those that its models have learnt, where they have learnt them elsewhere."""
     index = json.loads((folder / "index.json").read_text()) | {"subwords": fields["finetune.subwords"]}
-    rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
-    rows = [row | {"line": line} for line, row in enumerate(rows)]
+    rows = [row | {"line": line} for line, row in enumerate(ledger.lines(folder / "examples.jsonl"))]
     return (index, rows) if classes is None else (renumbered(index, rows, classes), rows)
 
 
@@ -218,6 +208,14 @@ class Rows:
     def score(self, model, rows):
         return answers(model, self.tokenizer, self.index, rows, self.most, self.maps)
 
+    def refuse_others(self, out, rows, said):
+        """Asserts that what engraft's stage said of `test` is worth here what engraft says that it is. Tags are said of tokens, and not measured here."""
+        if self.index["kind"] not in measures.OF_ROWS:
+            return
+        said = [measures.OF_ROWS[self.index["kind"]](said[row["id"]]) for row in rows]
+        here, there = measures.measured(self.index, rows, said), json.loads((out / "scores.json").read_text())["test"]["value"]
+        assert abs(here - there) < 1e-9, f"{out.name}: its answers have {self.index['measure']} {here} here, and {there} there"
+
 
 class Questions:
     """Answers that stand in passages, of which each question has some windows."""
@@ -237,6 +235,9 @@ class Questions:
     def score(self, model, rows):
         return spans.answers(model, rows, self.windows, self.told, self.measure)
 
+    def refuse_others(self, out, rows, said):
+        """engraft's answers are of its own windows, which end elsewhere."""
+
 
 def trained(folder, args, ours, out, fields, others=()):
     """Scores on `test` of a model that begins with `args.model`, trained as `fields` have it: of its own set and of `others`, each a folder and engraft's stage; and the seconds that the first took."""
@@ -249,22 +250,20 @@ def trained(folder, args, ours, out, fields, others=()):
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     model, told = model_of(out, args, index, fields)
 
-    def task(folder, stage, index, rows):
-        """What is asked of a benchmark's rows, and those of `test`."""
+    def task(folder, index, rows):
+        """What is asked of a benchmark's rows."""
         if index["kind"] == "masked_words":
-            words = cloze.Words(tokenizer, args.tokens, folder.name.removeprefix("benchmark-"), seed)
-            words.refuse_other_tokens(stage, tested(rows, stage))
-            return words
+            return cloze.Words(tokenizer, args.tokens, folder.name.removeprefix("benchmark-"), seed)
         if told:
             # Settings of spans that are as they are by default stand in no ledger.
             return Questions(tokenizer, index, args.tokens, told, rows, fields.get("finetune.spans.negatives", 2), chance)
-        if index["kind"] in measures.OF_ROWS:
-            refuse_other_measures(stage, index, tested(rows, stage))
         return Rows(tokenizer, index, args.tokens, maps_of(folder, out))
 
-    own = task(folder, out, index, [row for some in of.values() for row in some])
+    own = task(folder, index, [row for some in of.values() for row in some])
     of = {part: own.usable(some) for part, some in of.items()}
-    assert of["test"] == tested(rows, out), f"{out.name}: of test other examples than those that engraft looked at"
+    test, said = tested(rows, out)
+    assert of["test"] == test, f"{out.name}: of test other examples than those that engraft looked at"
+    own.refuse_others(out, test, said)
     training = tuning.Training(model, fields, settings, settings["epochs"] * math.ceil(len(of["train"]) / settings["batch"]))
     best, began = tuning.Best(fields), time.perf_counter()
     for epoch in range(settings["epochs"]):
@@ -278,8 +277,10 @@ def trained(folder, args, ours, out, fields, others=()):
     scores, seconds = [own.score(model, of["test"])], time.perf_counter() - began
     for other, stage in others:
         asked, rows = read(other, fields, index["classes"])
-        rows = tested(rows, stage)
-        scores.append(task(other, stage, asked, rows).score(model, rows))
+        test, said = tested(rows, stage)
+        on = task(other, asked, test)
+        on.refuse_others(stage, test, said)
+        scores.append(on.score(model, test))
     return scores, seconds
 
 

@@ -206,7 +206,9 @@ impl Task {
         of_outputs(if self.is_shared() { MASKED_LM } else { &self.name })
     }
 
-    fn is_shared(&self) -> bool {
+    /// Whether it predicts words as BERT does in its pretraining: the output is shared by all such tasks, and may be a published one.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
         self.output == (Output::Vocabulary { decoder: Decoder::MaskedLm })
     }
 

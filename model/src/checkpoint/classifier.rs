@@ -9,7 +9,7 @@ use super::published;
 use crate::Error;
 use crate::encoder::config::Config;
 use crate::encoder::pool::{POOLER, Pooling};
-use crate::output::{Decoder, Outline, Output};
+use crate::output::{Outline, Output};
 use crate::params::Params;
 
 /// In front of the encoder's own pooler, where another one stands in its place.
@@ -43,7 +43,7 @@ pub(crate) fn of(outline: &Outline, config: &Config, params: &Params) -> Result<
         return Ok(None);
     }
     let family = published::of(config.family).architectures[0].trim_end_matches("Model");
-    if task.output == (Output::Vocabulary { decoder: Decoder::MaskedLm }) {
+    if task.is_shared() {
         // Its parameters stand under their published names whatever the class.
         let architecture = format!("{family}ForMaskedLM");
         let tensors = BTreeMap::new();

@@ -156,7 +156,7 @@ impl Outputs {
             if task.output.is_vector() {
                 return Ok(Layer::None);
             }
-            if task.output != (Output::Vocabulary { decoder: crate::output::Decoder::MaskedLm }) {
+            if !task.is_shared() {
                 return Linear::new(arenas, &of_outputs(&task.name)).map(Layer::Linear);
             }
             let name = of_outputs(MASKED_LM);

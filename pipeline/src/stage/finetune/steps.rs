@@ -13,7 +13,7 @@ use model::encoder::config::Config;
 use model::optim::adamw::Missing;
 use model::optim::chosen::ReferenceCode;
 use model::optim::schedule::Schedule;
-use model::output::{self, Batch, Decoder, Outline, Output};
+use model::output::{self, Batch, Outline};
 use model::train::heads::Heads;
 use model::train::patience::{Measured, Patience};
 use model::train::{self, Setup, Trainer};
@@ -214,8 +214,7 @@ impl Run<'_> {
     /// Leaves among the facts what the checkpoint lacked, and what it had of an output for masked words, where one is trained.
     fn tell_of(&self, loaded: &Checkpoint, tasks: &[output::Task]) {
         self.context.record("drawn_anew", loaded.fresh.clone());
-        let of_words = Output::Vocabulary { decoder: Decoder::MaskedLm };
-        if tasks.iter().any(|task| task.output == of_words) {
+        if tasks.iter().any(output::Task::is_shared) {
             self.context.record("loaded_outputs", masked_lm::published(&loaded.left_out));
         }
     }
