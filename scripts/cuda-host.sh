@@ -91,7 +91,7 @@ if [ "${1:-}" != --kernels ]; then
   kernels=$(cd "$work" && pwd)/libengraft_kernels.so
   workspace=$(scripts/cuda-workspace.sh)
   goldens=${ENGRAFT_GOLDENS:-$PWD/tests/fixtures/golden}
-  on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" MOCK_DEVICES=3 CARGO_TERM_COLOR=never "$@"); }
+  on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" MOCK_DEVICES=4 CARGO_TERM_COLOR=never "$@"); }
   # Both at once, so that what the two have in common has the same features and is compiled once.
   of=(-p engraft-model -p engraft-parity --features engraft-model/cuda)
   built=(cargo build "${of[@]}" --example gpu_check)

@@ -92,13 +92,19 @@ pub enum Recompute {
     Layers,
 }
 
+/// Which device it comes to, with the reason; not opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreseen {
+    name: Wanted,
+    reason: String,
+}
+
 /// A device with the reason why it was taken.
 #[derive(Debug, Clone)]
 pub struct Chosen {
     /// The device.
     pub device: Device,
-    name: Wanted,
-    reason: String,
+    foreseen: Foreseen,
 }
 
 impl fmt::Display for Wanted {
@@ -143,34 +149,44 @@ impl From<Wanted> for String {
 }
 
 impl Wanted {
-    /// The device to take, and why. Asks the driver where this build has CUDA.
+    /// Which device it comes to, and why. The driver only counts its devices for that: opened, a device would keep some hundred MiB for each
+    /// process that asked, and of ranks all would ask for the first one.
     ///
     /// # Errors
-    /// When a CUDA device is asked for by number and cannot be had.
-    pub fn choose(self) -> Result<Chosen, Error> {
-        let cpu = |reason: String| Chosen { device: Device::Cpu, name: Wanted::Cpu, reason };
-        let gpu = |device, number, reason: &str| Chosen {
-            device,
-            name: Wanted::Cuda(number),
-            reason: reason.to_owned(),
-        };
-        match self {
-            Wanted::Cpu => Ok(cpu("as `compute.device` says".to_owned())),
-            Wanted::Auto if !cuda_is_available() => Ok(cpu("this build has no CUDA".to_owned())),
-            Wanted::Auto => Ok(match cuda(0) {
-                Ok(device) => gpu(device, 0, "the first CUDA device"),
-                Err(error) => cpu(format!("no CUDA device answers: {error}")),
-            }),
-            Wanted::Cuda(_) if !cuda_is_available() => Err(Error::Misfit(format!(
+    /// When a CUDA device is asked for by number and there is none of it.
+    pub fn foresee(self) -> Result<Foreseen, Error> {
+        let taken = |name, reason: &str| Ok(Foreseen { name, reason: reason.to_owned() });
+        match (self, found()) {
+            (Wanted::Cpu, _) => taken(Wanted::Cpu, "as `compute.device` says"),
+            (Wanted::Auto, Err(none)) => taken(Wanted::Cpu, &none),
+            (Wanted::Auto, Ok(_)) => taken(Wanted::Cuda(0), "the first CUDA device"),
+            (Wanted::Cuda(number), Ok(count)) if number < count => taken(self, "as `compute.device` says"),
+            (Wanted::Cuda(_), _) if !cuda_is_available() => Err(Error::Misfit(format!(
                 "device {self}: this build has no CUDA; build with `--features cuda` (without a CUDA toolkit: scripts/cuda-build.sh), or take the device auto or cpu"
             ))),
-            Wanted::Cuda(number) => match cuda(number) {
-                Ok(device) => Ok(gpu(device, number, "as `compute.device` says")),
-                Err(source) => Err(Error::Misfit(format!(
-                    "device {self}: it does not answer ({source}); take the number of one that `nvidia-smi -L` lists (processes started together have one each), or the device auto or cpu"
-                ))),
-            },
+            (Wanted::Cuda(_), found) => Err(Error::Misfit(format!(
+                "device {self}: {}; take the number of one that `nvidia-smi -L` lists (processes started together have one each), or the device auto or cpu",
+                found.map_or_else(|none| none, |count| format!("the driver has {count}, counted from 0"))
+            ))),
         }
+    }
+
+    /// The device to take, and why.
+    ///
+    /// # Errors
+    /// As [`Wanted::foresee`], and when a GPU does not answer: hours on the CPU instead would be nobody's choice.
+    pub fn choose(self) -> Result<Chosen, Error> {
+        let foreseen = self.foresee()?;
+        let device = match foreseen.name {
+            Wanted::Cuda(number) => cuda(number).map_err(|source| {
+                Error::Misfit(format!(
+                    "device {}: it does not answer ({source}); see what `nvidia-smi` says of it, or take the device cpu",
+                    foreseen.name
+                ))
+            })?,
+            _ => Device::Cpu,
+        };
+        Ok(Chosen { device, foreseen })
     }
 
     /// The device of a process that has so many others before it on its machine, each with a device of its own: GPUs are counted on from the one asked for.
@@ -181,11 +197,13 @@ impl Wanted {
         match self {
             Wanted::Cuda(first) => Wanted::Cuda(first.saturating_add(others)).choose(),
             Wanted::Auto if others > 0 && cuda_is_available() => match Wanted::Cuda(others).choose() {
-                Ok(own) => Ok(Chosen { reason: "the CUDA device of this process".to_owned(), ..own }),
+                Ok(Chosen { device, foreseen }) => {
+                    let reason = "the CUDA device of this process".to_owned();
+                    Ok(Chosen { device, foreseen: Foreseen { reason, ..foreseen } })
+                }
                 // The CPU only where there is no GPU at all: ranks of both kinds would not come to the same numbers.
-                Err(error) => self
-                    .choose()
-                    .and_then(|chosen| if chosen.device.is_cpu() { Ok(chosen) } else { Err(error) }),
+                Err(_) if self.foresee()?.is_cpu() => self.choose(),
+                Err(error) => Err(error),
             },
             _ => self.choose(),
         }
@@ -207,6 +225,18 @@ static IN_USE: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
 #[must_use]
 pub fn has_cuda() -> bool {
     cuda_is_available()
+}
+
+/// How many CUDA devices the driver has, or why none.
+fn found() -> Result<usize, String> {
+    #[cfg(feature = "cuda")]
+    return match candle_core::cuda_backend::cudarc::driver::CudaContext::device_count().map(usize::try_from) {
+        Ok(Ok(count @ 1..)) => Ok(count),
+        Ok(_) => Err("the driver has no CUDA device".to_owned()),
+        Err(error) => Err(format!("the driver has no CUDA device: {error}")),
+    };
+    #[cfg(not(feature = "cuda"))]
+    Err("this build has no CUDA".to_owned())
 }
 
 /// A CUDA device with one stream, on which everything waits for what came before, whichever thread asked for it. Without one that is made
@@ -263,6 +293,20 @@ impl Chosen {
             return Ok(Some(facts));
         }
         self.facts()
+    }
+
+    /// As [`Foreseen::describe`].
+    #[must_use]
+    pub fn describe(&self) -> String {
+        self.foreseen.describe()
+    }
+}
+
+impl Foreseen {
+    /// Whether it is the CPU.
+    #[must_use]
+    pub fn is_cpu(&self) -> bool {
+        self.name == Wanted::Cpu
     }
 
     /// Which device it is and why, such as `cpu: this build has no CUDA`.
@@ -323,9 +367,11 @@ mod tests {
         let told = auto.describe();
         match (cuda_is_available(), auto.device.is_cpu()) {
             (false, _) => assert_eq!(told, "cpu: this build has no CUDA"),
-            (true, true) => assert!(told.starts_with("cpu: no CUDA device answers: "), "{told}"),
+            (true, true) => assert!(told.starts_with("cpu: the driver has no CUDA device"), "{told}"),
             (true, false) => assert_eq!(told, "cuda:0: the first CUDA device"),
         }
+        let foreseen = Wanted::Auto.foresee().unwrap();
+        assert_eq!((foreseen.describe(), foreseen.is_cpu()), (told, auto.device.is_cpu()));
     }
 
     #[test]
@@ -351,8 +397,7 @@ mod tests {
     #[test]
     fn a_gpu_that_cannot_be_had_is_an_error_that_says_what_to_do() {
         let told = Wanted::Cuda(4096).device().unwrap_err().to_string();
-        let expected =
-            if cuda_is_available() { "it does not answer" } else { "build with `--features cuda`" };
+        let expected = if cuda_is_available() { "the driver has " } else { "build with `--features cuda`" };
         assert!(told.contains("device cuda:4096") && told.contains(expected), "{told}");
     }
 }

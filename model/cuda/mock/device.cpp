@@ -157,7 +157,11 @@ Result cuMemPoolGetAttribute(void*, int which, void* value) {
 }
 Result cuMemPoolTrimTo(void*, size_t) { return kSuccess; }
 
-Result cuDevicePrimaryCtxRetain(void** of, int device) { return *of = &contexts[device], kSuccess; }
+Result cuDevicePrimaryCtxRetain(void** of, int device) {
+  const std::lock_guard guard(state().lock);
+  state().counts.contexts++;
+  return *of = &contexts[device], kSuccess;
+}
 Result cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
 Result cuCtxSetCurrent(void* of) { return current = static_cast<int*>(of), kSuccess; }
 Result cuCtxGetCurrent(void** of) { return *of = current, kSuccess; }

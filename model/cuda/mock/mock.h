@@ -20,6 +20,7 @@ typedef struct {
   uint64_t live_bytes, peak_bytes;
   uint64_t pinned_allocations;
   uint64_t waits;         /* the host waited: for a stream, an event, the context, or by a copy that is not asynchronous */
+  uint64_t contexts;      /* asked for */
   uint64_t events_made;
   uint64_t events;        /* recorded */
   uint64_t graph_launches;

@@ -141,7 +141,7 @@ size_t mock_json(char* text, size_t size) {
       {"launches", c.launches}, {"products", c.products}, {"uploads", c.uploads}, {"upload_bytes", c.upload_bytes},
       {"downloads", c.downloads}, {"download_bytes", c.download_bytes}, {"moves", c.moves}, {"move_bytes", c.move_bytes}, {"fills", c.fills},
       {"allocations", c.allocations}, {"frees", c.frees}, {"live_bytes", c.live_bytes}, {"peak_bytes", c.peak_bytes},
-      {"pinned_allocations", c.pinned_allocations}, {"waits", c.waits}, {"events_made", c.events_made}, {"events", c.events}, {"graph_launches", c.graph_launches},
+      {"pinned_allocations", c.pinned_allocations}, {"waits", c.waits}, {"contexts", c.contexts}, {"events_made", c.events_made}, {"events", c.events}, {"graph_launches", c.graph_launches},
       {"graph_nodes", c.graph_nodes}};
   std::string out = "{";
   for (const auto& [name, number] : numbers) out += (out.size() > 1 ? ",\"" : "\"") + std::string(name) + "\":" + std::to_string(number);

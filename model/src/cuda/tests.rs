@@ -119,14 +119,15 @@ fn processes_of_one_machine_have_a_gpu_each() {
         DeviceLocation::Cuda { gpu_id } => Some(gpu_id),
         _ => None,
     };
-    // The mock has three.
+    // The mock has four; the last is left to another test.
     assert_eq!([0, 1, 2].map(|others| number(Wanted::Auto, others)), [0, 1, 2].map(Some));
     assert_eq!([0, 1].map(|others| number(Wanted::Cuda(1), others)), [1, 2].map(Some));
     assert_eq!(number(Wanted::Cpu, 2), None);
-    for wanted in [Wanted::Auto, Wanted::Cuda(1)] {
-        let error = wanted.choose_beside(3).unwrap_err().to_string();
-        let asked = if wanted == Wanted::Auto { "device cuda:3" } else { "device cuda:4" };
-        assert!(error.contains(asked) && error.contains("nvidia-smi -L"), "{error}");
+    for (wanted, others) in [(Wanted::Auto, 4), (Wanted::Cuda(1), 3)] {
+        let error = wanted.choose_beside(others).unwrap_err().to_string();
+        let told =
+            "device cuda:4: the driver has 4, counted from 0; take the number of one that `nvidia-smi -L`";
+        assert!(error.contains(told), "{error}");
     }
 }
 
@@ -162,6 +163,19 @@ fn a_gpu_is_told_of_with_its_driver_and_libraries() {
     let of_rank = chosen.facts_of_rank().unwrap().unwrap();
     assert_eq!((facts.get("nccl"), of_rank["nccl"].as_str()), (None, "22803"));
     assert!(Wanted::Cpu.choose().unwrap().facts_of_rank().unwrap().is_none());
+}
+
+#[test]
+fn a_device_that_is_only_asked_for_is_not_opened() {
+    let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+    // The last of the mock's, which no other test takes.
+    let last = Wanted::Cuda(3);
+    counted::counted();
+    assert_eq!(last.foresee().unwrap().describe(), "cuda:3: as `compute.device` says");
+    assert!(!Wanted::Auto.foresee().unwrap().is_cpu());
+    assert_eq!(counted::counted()["contexts"], 0);
+    assert!(last.device().unwrap().is_cuda());
+    assert_eq!(counted::counted()["contexts"], 1);
 }
 
 /// The bits of all parameters.

@@ -12,7 +12,7 @@ use crate::engine::describe::{self, Describe};
 #[serde(deny_unknown_fields, default)]
 #[derive(Default)]
 pub(crate) struct Compute {
-    /// `auto`, `cpu` or `cuda:N`, N from 0. `auto` takes the first CUDA device if this build has CUDA and one is available; the ledger records
+    /// `auto`, `cpu` or `cuda:N`, N from 0. `auto` takes the first CUDA device if this build has CUDA and the driver has one; the ledger records
     /// which and why. Bit-identical results are promised on the CPU only; an artifact made on one kind of device is rebuilt or resumed only on that
     /// kind. Of processes that `torchrun` started on one machine, each takes the device of its `LOCAL_RANK`, counted from the one named here. A CUDA
     /// build starts only where the driver library is installed.
@@ -37,11 +37,12 @@ impl Compute {
     /// # Errors
     /// Says what.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        let on_cpu = || self.device.choose().is_ok_and(|chosen| chosen.device.is_cpu());
         match self.dtype {
-            ActivationDtype::Tf32 if on_cpu() => anyhow::bail!(
-                "compute.dtype is tf32, and compute.device comes to the CPU, which has no tensor cores: take f32, or a CUDA device"
-            ),
+            ActivationDtype::Tf32 if self.device.foresee().is_ok_and(|device| device.is_cpu()) => {
+                anyhow::bail!(
+                    "compute.dtype is tf32, and compute.device comes to the CPU, which has no tensor cores: take f32, or a CUDA device"
+                )
+            }
             _ => Ok(()),
         }
     }
@@ -51,10 +52,10 @@ impl Compute {
     /// # Errors
     /// Names the setting, by `key`, and the device.
     pub(crate) fn on_cpu(&self, key: &str) -> anyhow::Result<()> {
-        match self.device.choose() {
-            Ok(chosen) if !chosen.device.is_cpu() => anyhow::bail!(
+        match self.device.foresee() {
+            Ok(device) if !device.is_cpu() => anyhow::bail!(
                 "{key} is computed on the CPU alone so far, and compute.device comes to {}: set compute.device = \"cpu\", or leave {key} out",
-                chosen.describe()
+                device.describe()
             ),
             // A device that cannot be had is said where it is asked for.
             _ => Ok(()),
@@ -65,17 +66,15 @@ impl Compute {
     pub(crate) fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "compute.dtype", &self.dtype);
         // What a device comes to decides the bits, so that is described, and not the word `auto`.
-        match self.device.choose() {
-            Ok(chosen) => {
-                to.field("compute.device", if chosen.device.is_cpu() { "cpu" } else { "cuda" }.into());
-            }
+        match self.device.foresee() {
+            Ok(device) => to.field("compute.device", if device.is_cpu() { "cpu" } else { "cuda" }.into()),
             Err(error) => to.unfit("compute.device", error.to_string()),
         }
     }
 
     /// Which device it comes to, and why.
     pub(crate) fn told(&self) -> String {
-        self.device.choose().map_or_else(|error| error.to_string(), |chosen| chosen.describe())
+        self.device.foresee().map_or_else(|error| error.to_string(), |device| device.describe())
     }
 
     /// The device, which is left among the facts with the reason why it was taken; and what multiplies factors in bf16 on the CPU. Processes
