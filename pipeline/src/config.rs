@@ -37,7 +37,8 @@ pub(crate) struct Config {
     #[serde(default = "version")]
     pub version: u32,
     /// Configs that this one goes over: names of presets, and paths of `.toml` files from this file's folder. Later ones go over earlier ones, and
-    /// this one over all of them: tables key by key, lists of named tables by their names, everything else as a whole.
+    /// this one over all of them: tables key by key, lists of named tables by their names (an empty list takes the place of all of them),
+    /// everything else as a whole.
     #[serde(default, skip_serializing)]
     pub extends: Option<Extends>,
     /// What relative locations count from: a path from this file's folder (if another config extends this one, from that one's),

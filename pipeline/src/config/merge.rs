@@ -1,4 +1,5 @@
-//! One config over another: tables key by key, lists of named tables by their names, everything else as a whole.
+//! One config over another: tables key by key, lists of named tables by their names (an empty list takes the place of all of them), everything else as a
+//! whole.
 
 use serde_json::Value;
 use toml::{Table, Value as Toml};
@@ -38,7 +39,7 @@ fn put(under: &mut Toml, over: Toml, node: Option<&Value>) {
             Some(Shape::OneOf(among)) => alternative(old, new, &among),
             _ => table(old, new, node),
         },
-        (Toml::Array(old), Toml::Array(new)) if are_named(old) && are_named(&new) => {
+        (Toml::Array(old), Toml::Array(new)) if !new.is_empty() && are_named(old) && are_named(&new) => {
             let each = node.map(shape).and_then(|shape| match shape {
                 Shape::List(each) => Some(each),
                 _ => None,

@@ -126,6 +126,35 @@ fn what_is_wrong_is_said_at_once_with_place_and_remedy() {
 }
 
 #[test]
+fn a_key_that_stands_deeper_and_the_words_of_a_missing_one_are_said() {
+    let of = |format: &str| {
+        refused(&format!(
+            "[[benchmarks]]\nname = \"x\"\nset = {{ format.{format}, train = [\"t\"] }}\n[finetune]\n"
+        ))
+    };
+    for (format, part) in [
+        ("conll = {}", "benchmarks.0.set.format is a table of conll, expected "),
+        ("conll = {}", "; did you mean `tagged.format.conll`?"),
+        (
+            "tagged.conll = {}",
+            "format.tagged.conll is no key of [benchmarks.0.set.format.tagged]; did you mean `format.conll`?",
+        ),
+        (
+            "tagged.format.conll = {}",
+            "misses `scheme` (How tags mark entities: \"iob1\", \"bio\" or \"bilou\") and `separator` (What separates columns: \"tab\" or \"spaces\")",
+        ),
+    ] {
+        let told = of(format);
+        assert!(told.contains(part), "{part} in\n{told}");
+    }
+    let told = refused("[retrain]\ntokens = 512\n");
+    assert!(
+        told.contains("retrain.tokens is no key of [retrain]; did you mean `stream.batching.tokens`?"),
+        "{told}"
+    );
+}
+
+#[test]
 fn of_alternatives_one_is_given_and_the_one_above_takes_the_place_of_the_one_below() {
     let told = refused(
         "[vocabulary]\nfile = \"v\"\ntrain = {}\n[[benchmarks]]\nname = \"x\"\n[[attentions]]\nname = \"y\"\nlabels = {}\nknowledge = {}\n\
@@ -178,6 +207,9 @@ fn configs_extend_presets_and_files_key_by_key_and_name_by_name() {
     ] {
         assert!(text.contains(line), "{line} in\n{text}");
     }
+    let none = "version = 5\nextends = [\"under.toml\"]\nrecipes = []\n[retrain]\n";
+    let config = written(&[("own.toml", none), ("under.toml", under)], &[]).unwrap();
+    assert!(config.recipes.is_empty(), "an empty list leaves nothing of those below");
     // Another alternative takes the place of one, and nothing of that is left.
     let other = [
         ("own.toml", "extends = \"under.toml\"\n[encoder]\nfrom = \"checkpoint\"\npath = \"p\"\n"),

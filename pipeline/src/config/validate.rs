@@ -1,12 +1,16 @@
 //! Every setting of a merged config against the schema: unknown keys, missing ones, values of another kind, all of them at once.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toml::{Table, Value as Toml};
 
 use super::schema::{self, Choice, Shape, below, shape};
 
 /// Most faults that one message lists.
 const LISTED: usize = 20;
+/// Most words that a message lists of a setting that is missing.
+const FEW: usize = 6;
+/// Tables below one in which a name that it lacks is looked for.
+const DEEPER: usize = 2;
 
 /// What is wrong with one setting.
 #[derive(Debug, PartialEq)]
@@ -35,12 +39,15 @@ impl Faults {
     fn table(&mut self, key: &str, table: &Table, node: &Value) {
         let Shape::Struct(known) = shape(node) else { return };
         for name in table.keys().filter(|name| !known.contains_key(*name)) {
-            self.add(&below(key, name), unknown(name, known.keys(), key));
+            self.add(&below(key, name), unknown(name, known, key));
         }
         let missing: Vec<&str> = schema::required(node).filter(|name| !table.contains_key(*name)).collect();
         if !missing.is_empty() {
             let place = if key.is_empty() { "the config".to_owned() } else { format!("[{key}]") };
-            let each = missing.iter().map(|name| format!("`{name}` ({})", about(&known[*name])));
+            let each = missing.iter().map(|name| {
+                let node = &known[*name];
+                format!("`{name}` ({}{})", about(node), words(node))
+            });
             let each: Vec<String> = each.collect();
             self.add(key, format!("misses {}: add to {place}", each.join(" and ")));
         }
@@ -152,16 +159,48 @@ fn about(node: &Value) -> String {
     first.trim_end_matches('.').to_owned()
 }
 
+/// The words that a setting takes, where it takes a few words alone.
+fn words(node: &Value) -> String {
+    match shape(node) {
+        Shape::OneOf(among)
+            if among.len() <= FEW && among.iter().all(|choice| matches!(choice, Choice::Word(..))) =>
+        {
+            format!(": {}", schema::one_of(&among))
+        }
+        _ => String::new(),
+    }
+}
+
 /// A key that there is not.
-fn unknown<'k>(name: &str, known: impl Iterator<Item = &'k String> + Clone, key: &str) -> String {
+fn unknown(name: &str, known: &Map<String, Value>, key: &str) -> String {
     let table = if key.is_empty() { "a config".to_owned() } else { format!("[{key}]") };
-    match nearest(name, known.clone().map(String::as_str)) {
+    let near = nearest(name, known.keys().map(String::as_str)).map(str::to_owned);
+    match near.or_else(|| deeper(name, known, DEEPER)) {
         Some(near) => format!("is no key of {table}; did you mean `{near}`?"),
         None => {
-            let known: Vec<String> = known.map(|key| format!("`{key}`")).collect();
+            let known: Vec<String> = known.keys().map(|key| format!("`{key}`")).collect();
             format!("is no key of {table}, expected one of {}", known.join(", "))
         }
     }
+}
+
+/// Where a name stands in one of some tables, or in theirs: `stream.batching.tokens` of `tokens`.
+fn deeper(name: &str, known: &Map<String, Value>, tables: usize) -> Option<String> {
+    let below = |(key, node): (&String, &Value)| Some(format!("{key}.{}", inside(name, node, tables)?));
+    known.iter().find_map(below)
+}
+
+fn inside(name: &str, node: &Value, tables: usize) -> Option<String> {
+    match shape(node) {
+        Shape::Struct(known) if known.contains_key(name) => Some(name.to_owned()),
+        Shape::Struct(known) if tables > 1 => deeper(name, known, tables - 1),
+        Shape::OneOf(among) => among.iter().any(|choice| is_keyed(choice, name)).then(|| name.to_owned()),
+        _ => None,
+    }
+}
+
+fn is_keyed(choice: &Choice<'_>, name: &str) -> bool {
+    matches!(choice, Choice::Keyed(key, ..) if *key == name)
 }
 
 /// The name that was probably meant.
@@ -194,14 +233,20 @@ fn mischosen(value: &Toml, among: &[Choice<'_>]) -> String {
         }
     }
     if let Toml::Table(table) = value {
-        let keyed = |name: &String| {
-            among.iter().any(|choice| matches!(choice, Choice::Keyed(key, ..) if key == name))
-        };
+        let keyed = |name: &String| among.iter().any(|choice| is_keyed(choice, name));
         let both: Vec<String> =
             table.keys().filter(|name| keyed(name)).map(|name| format!("`{name}`")).collect();
         if both.len() > 1 {
             return format!("has {}, expected only one of them", both.join(" and "));
         }
+        let below = |choice: &Choice<'_>| match choice {
+            Choice::Keyed(key, node, _) => {
+                let below = table.keys().find_map(|name| inside(name, node, DEEPER))?;
+                Some(format!("; did you mean `{key}.{below}`?"))
+            }
+            _ => None,
+        };
+        near = among.iter().find_map(below).unwrap_or_default();
     }
     format!("is {}, expected {}{near}", shown(value), schema::one_of(among))
 }
