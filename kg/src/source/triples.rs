@@ -587,7 +587,7 @@ mod tests {
             (
                 b"p\tof\tr\tto\n",
                 &weighted(Separator::Tab),
-                "line 1: found \"p of r to\", expected a column named \"from\"; say in the config which column has the subject",
+                "line 1: found \"p of r to\", expected a column named \"from\"; say in the config which column has the subject (`layout.columns.subject`)",
             ),
         ];
         for (text, layout, expected) in cases {
@@ -833,18 +833,21 @@ mod tests {
         let message = parse(b"a\ttreats\tb\n", &Layout::default(), &options).unwrap_err();
         assert!(
             message.ends_with(
-                "say in the config which column has the subject, or, where that line is data, give columns by position with first_line = \"row\""
+                "say in the config which column has the subject (`layout.columns.subject`), or, where that line is data, give columns by position with first_line = \"row\""
             ),
             "{message}"
         );
         let stated = Layout { first_line: FirstLine::Names, ..Layout::default() };
         let message = parse(b"a\ttreats\tb\n", &stated, &options).unwrap_err();
-        assert!(message.ends_with("say in the config which column has the subject"), "{message}");
+        assert!(
+            message.ends_with("say in the config which column has the subject (`layout.columns.subject`)"),
+            "{message}"
+        );
         for layout in [Layout::default(), Layout { first_line: FirstLine::Names, ..Layout::three() }] {
             let message = parse(b"", &layout, &options).unwrap_err();
             assert_eq!(
                 message,
-                "data/t.tsv: the file is empty, expected a first line with the names of its columns, subject among them; fetch or write the file again"
+                "data/t.tsv: the file is empty, expected a first line with the names of its columns, subject (`layout.columns.subject`) among them; fetch or write the file again"
             );
         }
     }

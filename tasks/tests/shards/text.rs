@@ -21,7 +21,7 @@ use text::{Labels, jsonl};
 use crate::shards::world::{STREAM, World, files, stream};
 
 const FORMAT: jsonl::Config = jsonl::Config {
-    unit: jsonl::Unit::Characters,
+    unit: Some(jsonl::Unit::Characters),
     overlaps: jsonl::Overlaps::Refuse,
     other_keys: jsonl::OtherKeys::Refuse,
 };

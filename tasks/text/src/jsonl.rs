@@ -54,8 +54,9 @@ pub enum OtherKeys {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The unit of span offsets; `end` is exclusive.
-    pub unit: Unit,
+    /// The unit of span offsets; `end` is exclusive. Needed where a line has spans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Unit>,
     /// What to do with overlapping spans.
     ///
     /// Source: ours: because tags cannot express them, and dropping annotations should be a decision.
@@ -133,13 +134,17 @@ fn parse(line: Line<'_>, other_keys: OtherKeys) -> Result<Row<'_>, ReadError> {
 fn mark(
     line: Line<'_>,
     row: &Row<'_>,
-    unit: Unit,
+    unit: Option<Unit>,
     spans: &mut Vec<Span>,
     labels: &mut Labels,
 ) -> Result<(), ReadError> {
     if row.spans.is_empty() {
         return Ok(());
     }
+    let unit = unit.ok_or_else(|| {
+        let remedy = "set `unit` to `characters`, as Python counts them, or to `bytes` of UTF-8";
+        ReadError::new(line.place(None), "spans", "a config that says what their places count", remedy)
+    })?;
     let characters = Characters::new(&row.text);
     let (length, unit_name) = match unit {
         Unit::Characters => (characters.len(), "characters"),
@@ -250,7 +255,7 @@ mod tests {
     use crate::drain;
 
     const STRICT: Config =
-        Config { unit: Unit::Characters, overlaps: Overlaps::Refuse, other_keys: OtherKeys::Refuse };
+        Config { unit: Some(Unit::Characters), overlaps: Overlaps::Refuse, other_keys: OtherKeys::Refuse };
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), ReadError> {
         let mut reader = Reader::new(bytes, Path::new("some.jsonl"), config);
@@ -274,12 +279,22 @@ mod tests {
         assert_eq!(pieces(&all[0]), [("née", 1), ("𝔾中", 0)], "in the order of the text");
         assert_eq!(labels.names(), ["Drug", "Sign"], "in the order of the file");
         assert_eq!((all[0].id.as_str(), counts.spans.read, counts.spans.kept), ("1", 2, 2));
-        let bytes = Config { unit: Unit::Bytes, ..STRICT };
+        let bytes = Config { unit: Some(Unit::Bytes), ..STRICT };
         let line = r#"{"text":"née 𝔾中","id":"a","spans":[{"start":5,"end":12,"label":"Drug"}]}"#;
         let (all, _, _) = read(line.as_bytes(), bytes).unwrap();
         assert_eq!((pieces(&all[0]), all[0].id.as_str()), (vec![("𝔾中", 0)], "a"));
         let message = refuse(&line.replace("12", "11"), bytes);
         assert!(message.contains("span 5..11 cuts a character"), "{message}");
+    }
+
+    #[test]
+    fn spans_without_a_unit_are_refused_and_texts_need_none() {
+        let unsaid = Config { unit: None, ..STRICT };
+        let (all, _, _) = read(br#"{"text":"a","spans":[]}"#, unsaid).unwrap();
+        assert_eq!(all.len(), 1);
+        let message = refuse(r#"{"text":"ab","spans":[{"start":0,"end":1,"label":"X"}]}"#, unsaid);
+        let expected = "some.jsonl: line 2: spans, expected a config that says what their places count; set `unit` to `characters`";
+        assert!(message.contains(expected), "{message}");
     }
 
     #[test]

@@ -36,8 +36,17 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn new<R: BufRead>(layout: &Layout, records: &mut Records<'_, R>) -> Result<Self, ReadError> {
+        Self::told(layout, records, |role| format!("{role} (`layout.columns.{role}`)"))
+    }
+
+    /// As [`Places::new`], the roles of columns called so.
+    fn told<R: BufRead>(
+        layout: &Layout,
+        records: &mut Records<'_, R>,
+        called: impl Fn(&str) -> String,
+    ) -> Result<Self, ReadError> {
         let columns = &layout.columns;
-        let mut place = |column: &Column, role: Role| records.column(column, role.name());
+        let mut place = |column: &Column, role: Role| records.column(column, &called(role.name()));
         let ids = [
             place(&columns.subject, Role::Subject)?,
             place(&columns.relation, Role::Relation)?,
@@ -50,7 +59,7 @@ impl Places {
 
     /// Those of a part of an official split: three columns, and a label perhaps.
     pub(super) fn of_part<R: BufRead>(records: &mut Records<'_, R>) -> Result<Self, ReadError> {
-        Ok(Self { label: Label::Fourth, ..Self::new(&Layout::three(), records)? })
+        Ok(Self { label: Label::Fourth, ..Self::told(&Layout::three(), records, str::to_owned)? })
     }
 
     /// The columns that are read.

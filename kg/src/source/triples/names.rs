@@ -16,12 +16,14 @@ use super::layout::{TextColumns, TextLayout};
 use super::start;
 use crate::canon::fold::tidy;
 use crate::source::active::{Activity, INACTIVE};
+use crate::source::code::is_code;
 use crate::source::files::Input;
 use crate::source::naming::Unused;
 use crate::source::separated::{
     Column, FirstLine, NoRow, OTHER_COLUMN, OTHER_LAYOUT, Quotes, Record, Records, Separator, Shape,
 };
 use crate::source::unfit::Unfit;
+use crate::unmet;
 
 const REPEATED: &str = "repeated";
 const NO_TEXT: &str = "no_text";
@@ -117,10 +119,14 @@ impl Columns {
             }
             Form::Laid(layout) => (&layout.columns, layout.inactive, None),
         };
-        let id = records.column(&columns.id, "id")?;
+        let [id, text] = match form {
+            Form::Ids | Form::Plain => ["id", "text"],
+            Form::Laid(_) => ["id (`layout.columns.id`)", "text (`layout.columns.text`)"],
+        };
+        let id = records.column(&columns.id, id)?;
         let text = match form {
             Form::Ids => None,
-            Form::Plain | Form::Laid(_) => Some(records.column(&columns.text, "text")?),
+            Form::Plain | Form::Laid(_) => Some(records.column(&columns.text, text)?),
         };
         let active = Activity::new(records, columns.active.as_ref(), inactive)?;
         Ok(Self { id, text, active, all })
@@ -158,6 +164,16 @@ impl NameFiles {
     pub(super) fn lacks(&self, id: &str) -> Option<&str> {
         let list = self.list.as_ref().filter(|list| !list.entries.contains_key(id))?;
         Some(&list.tally.file)
+    }
+
+    /// What is told of spellings of one name, where ids are the names.
+    pub(super) fn spellings<'n>(
+        &self,
+        source: &str,
+        things: &str,
+        ids: impl Iterator<Item = &'n str>,
+    ) -> Option<String> {
+        unmet::spellings(source, things, ids.filter(|id| !self.has_texts() && !is_code(id)))
     }
 
     /// Whether ids have texts, so that one without would be called by its id though others are not.

@@ -385,7 +385,12 @@ impl<'o> Statements<'o> {
     fn warnings(&self) -> Vec<String> {
         let texts = self.entity_names.guessed().chain(self.relation_names.guessed());
         let guessed = unmet::first_lines(self.name, texts.chain(&self.guessed));
-        let ids = self.entities.keys().map(String::as_str);
-        guessed.into_iter().chain(self.options.unmet_curies(self.name, ids)).collect()
+        let [ids, relations] = [&self.entities, &self.relations].map(|of| of.keys().map(String::as_str));
+        let curies = self.options.unmet_curies(self.name, ids.clone());
+        let spelt = [
+            self.entity_names.spellings(self.name, "entities", ids),
+            self.relation_names.spellings(self.name, "relations", relations),
+        ];
+        guessed.into_iter().chain(curies).chain(spelt.into_iter().flatten()).collect()
     }
 }
