@@ -9,6 +9,7 @@ pub mod funnel;
 pub mod gz;
 pub mod line;
 pub mod newline;
+pub mod object;
 pub mod read;
 pub mod rng;
 pub mod self_check;

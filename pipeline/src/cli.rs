@@ -387,9 +387,12 @@ fn status(engine: &Engine, format: Format) -> anyhow::Result<Exit> {
 }
 
 fn inspect(engine: &Engine, artifact: &str, format: Format) -> anyhow::Result<Exit> {
-    let stage = engine.graph().stage(engine.graph().find(artifact)?);
     let ledger = Ledger::read(&engine.layout().ledger())?;
     let line = ledger.last(artifact);
+    let place = engine.graph().find(artifact);
+    let place =
+        place.map_err(|error| line.map_or_else(|| error.into(), |_| inspect::of_another(artifact)))?;
+    let stage = engine.graph().stage(place);
     let line = line
         .with_context(|| format!("{artifact} was never made here: make it with `engraft run {artifact}`"))?;
     print::result(format, || inspect::inspect(engine, stage, line, now_ms()), || vec![json!(line)])?;

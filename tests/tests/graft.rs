@@ -169,7 +169,13 @@ fn fine_tuning_and_searching_go_on_where_they_were_killed_with_any_number_of_thr
     let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let run = |out: &Path| one_benchmark(&["run", "mask-hard"], out, "[\"base\", \"pruned\"]");
     run(reference.path()).arg("--jobs").arg("1").ok();
-    for point in ["pretrain:working:6", "finetune-base-diagnoses-1:working:8", "mask-hard:working:1"] {
+    for point in [
+        "pretrain:working:6",
+        "finetune-base-diagnoses-1:working:8",
+        // Its training has ended, and its classes are named.
+        "finetune-base-diagnoses-1:written",
+        "mask-hard:working:1",
+    ] {
         let killed = run(folder.path()).arg("--jobs").arg("4").kill_at(point).output();
         assert_eq!(killed.code(), None, "{point}: {}", killed.text());
     }

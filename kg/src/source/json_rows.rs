@@ -6,6 +6,7 @@ use std::path::Path;
 
 use base::funnel::Tally;
 use base::line::Lines;
+use base::object::{Distinct, DistinctObject};
 use base::read::{Location, ReadError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -110,12 +111,12 @@ fn placed(error: &ReadError, label: &Path, kind: Kind, key: &str) -> ReadError {
 
 #[derive(Deserialize)]
 struct Document {
-    nodes: Option<Vec<Map<String, Value>>>,
-    edges: Option<Vec<Map<String, Value>>>,
+    nodes: Option<Vec<DistinctObject>>,
+    edges: Option<Vec<DistinctObject>>,
 }
 
 /// A list of a document.
-fn document(reader: impl Read, label: &Path, list: &List<'_>) -> Result<Vec<Map<String, Value>>, ReadError> {
+fn document(reader: impl Read, label: &Path, list: &List<'_>) -> Result<Vec<DistinctObject>, ReadError> {
     let key = list.key;
     let mut all: Document = json(reader, label, "a graph as JSON", list.remedy)?;
     match if key == "nodes" { all.nodes.take() } else { all.edges.take() } {
@@ -135,7 +136,7 @@ fn header(list: &List<'_>) -> String {
 /// The records of a file.
 enum Records<'f, R> {
     Lines(Lines<'f, R>),
-    List(std::vec::IntoIter<Map<String, Value>>),
+    List(std::vec::IntoIter<DistinctObject>),
 }
 
 /// Records as rows of a table.
@@ -161,7 +162,7 @@ impl<R: BufRead> Turned<'_, R> {
     /// Goes on to the next row; none at the end.
     fn advance(&mut self) -> Result<bool, ReadError> {
         let value = match &mut self.records {
-            Records::List(list) => list.next().map(Value::Object),
+            Records::List(list) => list.next().map(|DistinctObject(record)| Value::Object(record)),
             Records::Lines(lines) => match lines.next_line()? {
                 None => None,
                 Some(line) => {
@@ -171,7 +172,7 @@ impl<R: BufRead> Turned<'_, R> {
                         // The table's reader counts it.
                         Some(Value::Null)
                     } else {
-                        let parsed = serde_json::from_str(text);
+                        let parsed = serde_json::from_str(text).map(|Distinct(record)| record);
                         Some(parsed.map_err(|error| {
                             let found = error.to_string();
                             ReadError::new(line.place(None), found, "a record as JSON", self.list.remedy)

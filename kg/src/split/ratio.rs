@@ -26,7 +26,8 @@ impl Ratios {
         match train + valid + test {
             WHOLE => Ok(Self { train, valid }),
             sum => Err(Refused::new(format!(
-                "train, valid and test sum to {sum} billionths, expected 1,000,000,000; for example 0.8, 0.1 and 0.1"
+                "train, valid and test sum to {}, expected 1; for example 0.8, 0.1 and 0.1",
+                sum as f64 / WHOLE as f64
             ))),
         }
     }
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused_with_what_is_wrong() {
         let refused = |train, valid, test| Ratios::new(train, valid, test).unwrap_err().to_string();
-        assert!(refused(0.8, 0.1, 0.2).contains("sum to 1100000000"));
+        assert!(refused(0.8, 0.1, 0.2).contains("sum to 1.1, expected 1;"));
         assert!(refused(0.8, -0.1, 0.3).contains("valid = -0.1"));
         assert!(refused(f64::NAN, 0.5, 0.5).contains("train = NaN"));
         assert!(refused(1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0).contains("nine decimals"));

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Write};
 use std::path::Path;
 
 use base::line::{self, Lines, Place};
+use base::object::Object;
 use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -84,7 +85,10 @@ impl<'f, R: BufRead> Inputs<'f, R> {
             }
             Form::Text | Form::Untold => Row { text: text.to_owned(), pair: None, id: None },
             Form::Json if text.trim().is_empty() => return Err(empty(place)),
-            Form::Json => serde_json::from_str(text).map_err(|error| parsing(line, &error))?,
+            Form::Json => {
+                let Object(row) = serde_json::from_str(text).map_err(|error| parsing(line, &error))?;
+                row
+            }
         };
         let blank = |text: &String| text.trim().is_empty();
         if blank(&row.text) || row.pair.as_ref().is_some_and(blank) {
@@ -190,6 +194,8 @@ mod tests {
             ("{\"txt\":\"a\"}", "in.txt: line 2, column 6 (byte of the line): unknown field `txt`"),
             ("{\"text\":\"a\"", "in.txt: line 2, column 11"),
             ("plain", "or read the file as plain text"),
+            ("[\"a\", \"b\", 7]", "in.txt: line 2"),
+            ("[\"a\", \"b\", 7]", "expected an object"),
             ("{\"pair\":\"a\"}", "missing field `text`, expected"),
             ("", "in.txt: line 2: there is no text"),
             ("{\"text\":\"a\",\"pair\":\" \"}", "in.txt: line 2: there is no text"),

@@ -5,6 +5,13 @@ use crate::engine::Engine;
 use crate::engine::ledger::Line;
 use crate::engine::stage::Stage;
 
+/// What is said of a stage that was made here and that the config at hand has not.
+pub(super) fn of_another(artifact: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{artifact} was made here by another config than the one at hand: name that one with --config (`engraft status` says which it was)"
+    )
+}
+
 /// The artifact for people.
 pub(super) fn inspect(engine: &Engine, stage: &dyn Stage, line: &Line, now_ms: u64) -> Vec<String> {
     let took = measure::time(line.seconds);

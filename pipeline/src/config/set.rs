@@ -110,7 +110,8 @@ fn item<'a>(list: &'a mut toml::Value, name: &str) -> Result<&'a mut toml::Value
     let place =
         items.iter().position(|item| named(item).as_deref() == Some(name)).or_else(|| name.parse().ok());
     let among = items.len();
-    place.and_then(|place| items.get_mut(place)).ok_or_else(|| {
-        format!("there is no item `{name}` among {among}, whose names are: {}", names.join(", "))
+    place.and_then(|place| items.get_mut(place)).ok_or_else(|| match names.as_slice() {
+        [] => format!("there is no item `{name}` among {among}, which are counted from 0"),
+        names => format!("there is no item `{name}` among {among}, whose names are: {}", names.join(", ")),
     })
 }

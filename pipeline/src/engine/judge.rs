@@ -81,7 +81,7 @@ pub(crate) fn judge(
     stage.describe(&mut description);
     if let Some((field, why)) = description.unfit.pop_first() {
         let stage = stage.name();
-        return Err(Error::new(format!("stage {stage}: the setting {field} cannot be described: {why}")));
+        return Err(Error::new(format!("stage {stage}: the setting {field} does not fit: {why}")));
     }
     let mut notes = Vec::new();
     let Outside { here, said } = Outside::of(stage, bench)?;

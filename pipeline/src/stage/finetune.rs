@@ -28,6 +28,7 @@ use anyhow::Context as _;
 use base::whole::write_whole;
 use downstream::example::Part;
 use downstream::token_classes::{Classing, is_default};
+use model::checkpoint::CONFIG_FILE;
 use model::predict::{Parameters, Predictor};
 use serde::{Deserialize, Serialize};
 use tasks::stream::schedule::Schedule;
@@ -39,6 +40,7 @@ use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::licence::Licence;
 use crate::engine::stage::{Artifacts, Input, Resume, Stage};
+use crate::stage::training::rewrite_sealed;
 use crate::stage::training::steps::ended;
 use benchmark::{Benchmark, Score};
 use config::Settings;
@@ -158,7 +160,10 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
     file.write(&folder)?;
     model::checkpoint::digests::seal(&folder)?;
     match file.tasks.as_slice() {
-        [task] => task.name_classes(&folder),
+        [task] => {
+            let config = format!("{MODEL}/{CONFIG_FILE}");
+            rewrite_sealed(context.out(), &config, || task.name_classes(&folder))
+        }
         _ => Ok(()),
     }
 }
@@ -178,7 +183,7 @@ impl Stage for Finetune {
     }
 
     fn version(&self) -> u32 {
-        6
+        7
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -144,7 +144,7 @@ impl Asking {
         let of = config.of.iter().map(|which| {
             let name = which.name();
             let base = bases(*which).with_context(|| {
-                format!("lama.of has {name}, which the config does not make: base is a checkpoint of [encoder], the others need the table [{name}]")
+                format!("lama.of has {name}, which the config does not make: `base` is a checkpoint ([encoder] with from = \"checkpoint\"), and others are what the table of their name makes")
             })?;
             Ok(stage(name, base, None))
         });

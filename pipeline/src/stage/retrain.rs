@@ -144,23 +144,9 @@ impl Retrain {
         Ok(Self { name, table, config: config.clone(), from, mask })
     }
 
-    /// Warns of a training that ends before its learning rate has risen: it changes next to nothing.
-    fn warn_of_warmup(&self, context: &Context, planned: u64) {
-        let Config { learning_rate, warmup_steps, .. } = self.config;
-        if warmup_steps > planned {
-            context.warn(format!(
-                "{}.warmup_steps is {warmup_steps}, and the training has {planned} steps: its learning rate never comes to {learning_rate:e} (it ends at {:.1e}), and little is learnt; \
-                 take at most half of all steps ({}), or more epochs",
-                self.table,
-                learning_rate * planned as f64 / warmup_steps.max(1) as f64,
-                planned / 2
-            ));
-        }
-    }
-
     /// Sizes and settings of the training, from the config, the shards and the encoder to begin with.
     fn setup(&self, context: &Context, index: &Index, planned: u64) -> anyhow::Result<Setup> {
-        self.warn_of_warmup(context, planned);
+        self.warn(context, planned);
         let base = self.from.base.folder(context)?;
         let loaded = model::checkpoint::load(&base, &Device::Cpu)?;
         context.record("drawn_anew", loaded.fresh);

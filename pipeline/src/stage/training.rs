@@ -196,6 +196,25 @@ fn seal(out: &Path) -> anyhow::Result<()> {
     Ok(self_check::write(&out.join(SEAL), &mut seal)?)
 }
 
+/// Writes a file of a sealed training otherwise. The seal is without it meanwhile, so that a kill in between costs nothing: what is written once more is the same.
+///
+/// # Errors
+/// When the seal or the file cannot be read or written.
+pub(super) fn rewrite_sealed(
+    out: &Path,
+    file: &str,
+    write: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let (path, place) = (out.join(SEAL), out.join(file));
+    let mut seal: Seal = self_check::read(&path)?;
+    seal.files.remove(file);
+    self_check::write(&path, &mut seal)?;
+    write()?;
+    let proof = Proof::of_file(&place).with_context(|| place.display().to_string())?;
+    seal.files.insert(file.to_owned(), proof);
+    Ok(self_check::write(&path, &mut seal)?)
+}
+
 /// Removes the state of a training that is sealed.
 ///
 /// # Errors
@@ -338,4 +357,26 @@ fn stream_of(state: &Path, along: &Value) -> anyhow::Result<Value> {
 
 fn index(out: &Path) -> String {
     out.join(STATE).join(STATE_INDEX).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sealed_file_may_be_written_otherwise_and_a_kill_on_the_way_leaves_a_seal_that_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        let (out, file) = (folder.path(), folder.path().join("config.json"));
+        write_whole(&file, b"{}").unwrap();
+        write_whole(&out.join("weights"), b"1").unwrap();
+        seal(out).unwrap();
+        let named = || Ok(write_whole(&file, b"{\"id2label\": {}}")?);
+        let cut_off = rewrite_sealed(out, "config.json", || named().and_then(|()| bail!("killed")));
+        assert_eq!(cut_off.unwrap_err().to_string(), "killed");
+        check_seal(out).unwrap();
+        rewrite_sealed(out, "config.json", named).unwrap();
+        check_seal(out).unwrap();
+        write_whole(&file, b"{}").unwrap();
+        assert!(check_seal(out).unwrap_err().to_string().contains("config.json: "));
+    }
 }

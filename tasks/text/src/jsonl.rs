@@ -10,6 +10,7 @@ use std::path::Path;
 
 use base::funnel::Tally;
 use base::line::{Line, Lines};
+use base::object::Object;
 use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +77,7 @@ struct Row<'a> {
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    spans: Vec<Marked<'a>>,
+    spans: Vec<Object<Marked<'a>>>,
     #[serde(flatten)]
     others: serde_json::Map<String, serde_json::Value>,
 }
@@ -150,7 +151,7 @@ fn mark(
         Unit::Characters => (characters.len(), "characters"),
         Unit::Bytes => (row.text.len(), "bytes"),
     };
-    for (number, marked) in row.spans.iter().enumerate() {
+    for (number, Object(marked)) in row.spans.iter().enumerate() {
         let place = || line.place(Some((number + 1, "number of the span")));
         let (start, end) = (marked.start, marked.end);
         let wrong = |problem| {
@@ -325,6 +326,8 @@ mod tests {
     fn what_is_wrong_is_said_with_its_line() {
         let spans =
             |start, end| format!(r#"{{"text":"né","spans":[{{"start":{start},"end":{end},"label":"X"}}]}}"#);
+        let list = refuse(r#"{"text":"ab","spans":[[0,1,"X"]]}"#, STRICT);
+        assert!(list.contains("expected an object"), "{list}");
         let empty = refuse(&spans(1, 1), STRICT);
         assert!(
             empty.starts_with("some.jsonl: line 2, column 1 (number of the span): span 1..1 is empty"),

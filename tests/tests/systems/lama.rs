@@ -42,7 +42,7 @@ fn facts_are_asked_of_a_model_that_has_read_texts() {
         .arg("--set")
         .arg(lama.replace("pretrain", "base"))
         .output();
-    assert!(refused.text().contains("base is a checkpoint of [encoder]"), "{}", refused.text());
+    assert!(refused.text().contains("`base` is a checkpoint ([encoder] with from"), "{}", refused.text());
 }
 
 #[test]

@@ -335,6 +335,7 @@ fn records_and_settings_of_json_that_cannot_be_are_refused() {
         (EDGES.replace("\"7\"", "[\"7\", \"8\"]"), "e.jsonl: line 3 (id): found"),
         (EDGES.replace("\"s\": \"8\", ", ""), "e.jsonl: line 4 (id): found \"\""),
         (EDGES.replace("\"s\": \"8\"", "\"s\": {}"), "e.jsonl: line 4 (s): found an object"),
+        (EDGES.replace("\"s\": \"8\"", "\"s\": \"7\", \"s\": \"8\""), "the key \"s\" stands there twice"),
         (EDGES.replace("{\"s\": \"8\"", "[{\"s\": \"8\""), "e.jsonl: line 4"),
         (EDGES.replace("\"p\"", "\"q\""), "e.jsonl: line 1 (relation): found \"\""),
         (EDGES.replace("\"active\": true", "\"active\": false"), "line 3"),

@@ -226,7 +226,7 @@ impl Stage for Together {
     }
 
     fn version(&self) -> u32 {
-        6
+        7
     }
 
     fn describe(&self, to: &mut dyn Describe) {

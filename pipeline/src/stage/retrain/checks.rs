@@ -10,7 +10,9 @@ use serde_json::Value;
 use tasks::shard::index::Index;
 use tasks::stream::steps as stream;
 
-use super::Retrain;
+use super::{Config as Settings, Retrain};
+use crate::engine::context::Context as Running;
+use crate::stage::encoder::Base;
 use crate::stage::report::json;
 use crate::stage::training::steps::Planned;
 use crate::stage::{encoder, split};
@@ -27,6 +29,53 @@ pub(super) fn learnt_from(folder: &Path) -> anyhow::Result<u64> {
 }
 
 impl Retrain {
+    /// What is worth saying of a training of so many steps before it begins.
+    pub(super) fn warn(&self, context: &Running, planned: u64) {
+        self.warn_of_warmup(context, planned);
+        self.warn_of_patience(context, planned);
+        self.warn_of_untrained(context);
+    }
+
+    /// Warns of a training that ends before its learning rate has risen: it changes next to nothing.
+    fn warn_of_warmup(&self, context: &Running, planned: u64) {
+        let Settings { learning_rate, warmup_steps, .. } = self.config;
+        if warmup_steps > planned {
+            context.warn(format!(
+                "{}.warmup_steps is {warmup_steps}, and the training has {planned} steps: its learning rate never comes to {learning_rate:e} (it ends at {:.1e}), and little is learnt; \
+                 take at most half of all steps ({}), or more epochs",
+                self.table,
+                learning_rate * planned as f64 / warmup_steps.max(1) as f64,
+                planned / 2
+            ));
+        }
+    }
+
+    /// Warns of evaluations so far apart that there is one alone.
+    fn warn_of_patience(&self, context: &Running, planned: u64) {
+        if let Some(patience) = self.config.patience.as_ref().filter(|patience| patience.every >= planned) {
+            context.warn(format!(
+                "{}.patience.every is {}, and the training has {planned} steps: it is evaluated once, at its end, and never ended before",
+                self.table, patience.every
+            ));
+        }
+    }
+
+    /// Warns of texts whose samples are built and that this training has no weight for: by default it has the four tasks on triples alone.
+    fn warn_of_untrained(&self, context: &Running) {
+        let built = &self.from.shards.config.tasks;
+        let is_pretrained = matches!(&self.from.base, Base::Stage(name) if name == "pretrain");
+        let left = [Task::MaskedLm, Task::Tagging].into_iter().filter(|task| {
+            built.contains(task)
+                && self.config.alphas.of(*task) == 0.0
+                && !(is_pretrained && *task == Task::MaskedLm)
+        });
+        for task in left.filter(|_| self.table == "retrain").map(Task::name) {
+            context.warn(format!(
+                "shards.tasks has {task}, and retrain.alphas.{task} is 0: it is not trained here; a weight above 0 trains it"
+            ));
+        }
+    }
+
     /// Whether encoder and shards go together. Gives the number of rows of the encoder's table that no token has.
     pub(super) fn check(&self, encoder: &Config, index: &Index) -> anyhow::Result<usize> {
         let padded = encoder::fits(index.tokenizer.size, index.tokenizer.special, encoder)

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use base::line::Lines;
+use base::object::DistinctObject;
 use serde_json::Value as Json;
 use tasks::Error;
 
@@ -25,9 +26,9 @@ pub(super) fn objects(
             continue;
         }
         let row = Row { file, line: number };
-        let object = serde_json::from_str(text)
+        let object: DistinctObject = serde_json::from_str(text)
             .map_err(|error| row.wrong(error.to_string(), "a JSON object on every line"))?;
-        each(row, object)?;
+        each(row, object.0)?;
     }
     Ok(())
 }
@@ -100,5 +101,7 @@ mod tests {
         let score = asked(Asked::Score(vec!["s".to_owned()]));
         let (rows, _) = items(&score, "{\"t\": \"A\", \"s\": 2.5}").unwrap();
         assert_eq!(rows[0].label, Label::Score(2.5));
+        let twice = items(&score, "{\"t\": \"A\", \"s\": 1, \"s\": 2}").unwrap_err().to_string();
+        assert!(twice.contains("line 1: found the key \"s\" stands there twice"), "{twice}");
     }
 }
