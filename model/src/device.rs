@@ -156,15 +156,18 @@ impl Wanted {
     /// When a CUDA device is asked for by number and there is none of it.
     pub fn foresee(self) -> Result<Foreseen, Error> {
         let taken = |name, reason: &str| Ok(Foreseen { name, reason: reason.to_owned() });
+        // The driver is not asked for it: to start it takes time.
+        if self == Wanted::Cpu {
+            return taken(Wanted::Cpu, "as `compute.device` says");
+        }
         match (self, found()) {
-            (Wanted::Cpu, _) => taken(Wanted::Cpu, "as `compute.device` says"),
             (Wanted::Auto, Err(none)) => taken(Wanted::Cpu, &none),
             (Wanted::Auto, Ok(_)) => taken(Wanted::Cuda(0), "the first CUDA device"),
             (Wanted::Cuda(number), Ok(count)) if number < count => taken(self, "as `compute.device` says"),
-            (Wanted::Cuda(_), _) if !cuda_is_available() => Err(Error::Misfit(format!(
+            _ if !cuda_is_available() => Err(Error::Misfit(format!(
                 "device {self}: this build has no CUDA; build with `--features cuda` (without a CUDA toolkit: scripts/cuda-build.sh), or take the device auto or cpu"
             ))),
-            (Wanted::Cuda(_), found) => Err(Error::Misfit(format!(
+            (_, found) => Err(Error::Misfit(format!(
                 "device {self}: {}; take the number of one that `nvidia-smi -L` lists (processes started together have one each), or the device auto or cpu",
                 found.map_or_else(|none| none, |count| format!("the driver has {count}, counted from 0"))
             ))),

@@ -11,7 +11,7 @@ use tasks::shard::index::Index;
 use tasks::stream::steps as stream;
 
 use super::{Config as Settings, Retrain};
-use crate::engine::context::Context as Running;
+use crate::engine::context::Context;
 use crate::stage::encoder::Base;
 use crate::stage::report::json;
 use crate::stage::training::steps::Planned;
@@ -30,14 +30,14 @@ pub(super) fn learnt_from(folder: &Path) -> anyhow::Result<u64> {
 
 impl Retrain {
     /// What is worth saying of a training of so many steps before it begins.
-    pub(super) fn warn(&self, context: &Running, planned: u64) {
+    pub(super) fn warn(&self, context: &Context, planned: u64) {
         self.warn_of_warmup(context, planned);
         self.warn_of_patience(context, planned);
         self.warn_of_untrained(context);
     }
 
     /// Warns of a training that ends before its learning rate has risen: it changes next to nothing.
-    fn warn_of_warmup(&self, context: &Running, planned: u64) {
+    fn warn_of_warmup(&self, context: &Context, planned: u64) {
         let Settings { learning_rate, warmup_steps, .. } = self.config;
         if warmup_steps > planned {
             context.warn(format!(
@@ -51,7 +51,7 @@ impl Retrain {
     }
 
     /// Warns of evaluations so far apart that there is one alone.
-    fn warn_of_patience(&self, context: &Running, planned: u64) {
+    fn warn_of_patience(&self, context: &Context, planned: u64) {
         if let Some(patience) = self.config.patience.as_ref().filter(|patience| patience.every >= planned) {
             context.warn(format!(
                 "{}.patience.every is {}, and the training has {planned} steps: it is evaluated once, at its end, and never ended before",
@@ -61,7 +61,10 @@ impl Retrain {
     }
 
     /// Warns of texts whose samples are built and that this training has no weight for: by default it has the four tasks on triples alone.
-    fn warn_of_untrained(&self, context: &Running) {
+    fn warn_of_untrained(&self, context: &Context) {
+        if self.table != "retrain" {
+            return;
+        }
         let built = &self.from.shards.config.tasks;
         let is_pretrained = matches!(&self.from.base, Base::Stage(name) if name == "pretrain");
         let left = [Task::MaskedLm, Task::Tagging].into_iter().filter(|task| {
@@ -69,7 +72,7 @@ impl Retrain {
                 && self.config.alphas.of(*task) == 0.0
                 && !(is_pretrained && *task == Task::MaskedLm)
         });
-        for task in left.filter(|_| self.table == "retrain").map(Task::name) {
+        for task in left.map(Task::name) {
             context.warn(format!(
                 "shards.tasks has {task}, and retrain.alphas.{task} is 0: it is not trained here; a weight above 0 trains it"
             ));
