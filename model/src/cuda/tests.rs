@@ -168,7 +168,8 @@ fn a_gpu_is_told_of_with_its_driver_and_libraries() {
 #[test]
 fn a_device_that_is_only_asked_for_is_not_opened() {
     let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
-    // The last of the mock's, which no other test takes.
+    // Those that other tests take, so that none of these opens one meanwhile; the last is this one's alone.
+    assert!([0, 1, 2].iter().all(|number| Wanted::Cuda(*number).device().is_ok()));
     let last = Wanted::Cuda(3);
     counted::counted();
     assert_eq!(last.foresee().unwrap().describe(), "cuda:3: as `compute.device` says");
